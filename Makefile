@@ -58,7 +58,9 @@ pages: install
 test-all: test test-slow docs pages-check
 
 # Not part of `make test`: breaks the code on purpose, more than seven hundred times, and asks whether the tests notice.
+# The first command runs all tests once, and records which of them execute what.
 mutants: install
+	$(BIN)/python tools/mutants.py --survey --jobs 2
 	$(BIN)/python tools/mutants.py --jobs 2
 
 # Not part of `make test` either: interrupts, threads, damaged states, killed workers and more, at full size. It prints

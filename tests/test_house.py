@@ -8,7 +8,9 @@ is no longer needed fails the test.
 
 import ast
 import re
+import subprocess
 import sys
+import threading
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +19,7 @@ import numpy as np
 import pytest
 
 import alexp
+from tests.service.serving import client, create, serving
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src"
@@ -319,20 +322,32 @@ def test_cycles_would_be_noticed():
     assert cycles({"a": ["b"], "b": ["c"], "c": []}) == []
 
 
-def way_of(call):
-    """Calls of functions of the library, and its files, on the way of one call."""
-    seen = []
+def test_import_loads_what_every_run_needs():
+    code = "import sys, alexp; print(sum(name.partition('.')[0] == 'alexp' for name in sys.modules), *dir(alexp))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded, *names = run.stdout.split()
+    assert 50 < int(loaded) <= 130
+    assert set(alexp.rivals.__all__) < set(names)
 
-    def profile(frame, event, _):
-        if event == "call" and frame.f_code.co_filename.startswith(str(Path(alexp.__file__).parent)):
-            seen.append(frame.f_code.co_filename)
 
-    sys.setprofile(profile)
-    try:
-        call()
-    finally:
+class Way:
+    """Files of the functions of the library that are called, one entry per call, in all threads begun meanwhile."""
+
+    def __init__(self):
+        self.calls = []
+
+    def __enter__(self):
+        threading.setprofile(self.note)
+        sys.setprofile(self.note)
+        return self.calls
+
+    def __exit__(self, *_):
         sys.setprofile(None)
-    return len(seen), len(set(seen))
+        threading.setprofile(None)
+
+    def note(self, frame, event, _):
+        if event == "call" and frame.f_code.co_filename.startswith(str(Path(alexp.__file__).parent)):
+            self.calls.append(frame.f_code.co_filename)
 
 
 def test_a_warm_plate_takes_a_short_way():
@@ -344,6 +359,30 @@ def test_a_warm_plate_takes_a_short_way():
     for _ in range(3):
         for trial in opt.ask(8):
             opt.tell(trial, float(rewards[trial.index]))
-    calls, files = way_of(lambda: opt.ask(8))
-    assert 200 < calls <= 500
-    assert files <= 12
+    with Way() as calls:
+        opt.ask(8)
+    assert 200 < len(calls) <= 500
+    assert len(set(calls)) <= 12
+
+
+@pytest.mark.parametrize(
+    ("problem", "most"),
+    [
+        ({"kind": "interval", "resolution": 101, "models": {"family": "legendre", "degree": 3, "size": 2}}, 30),
+        ({"kind": "table", "columns": {"x": list(range(60))}, "models": {"line": ["x"]}, "kernels": "linear"}, 34),
+    ],
+    ids=["interval", "table"],
+)
+def test_a_warm_ask_over_http_takes_a_short_way(tmp_path, problem, most):
+    """A table is asked for its best candidate: the expected improvement looks at the rewards once more."""
+    storage = f"sqlite:///{tmp_path / 's.db'}"
+    with Way() as calls, serving(storage) as (address, _), client(address) as http:
+        study = create(http, problem=problem)
+        for _ in range(12):
+            (trial,) = study.post("ask")["trials"]
+            study.post("tell", results=[{"trial": trial["id"], "reward": 0.1 * trial["index"]}])
+        calls.clear()
+        study.post("ask")
+        way = {str(Path(file).relative_to(Path(alexp.__file__).parent)) for file in calls}
+    assert {"service/security.py", "study/storage.py", "algorithms/base.py", "rules.py"} < way
+    assert len(way) <= most, sorted(way)

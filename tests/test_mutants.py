@@ -33,7 +33,8 @@ def tool(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # they start slowly
     monkeypatch.setattr(module, "ROOT", tmp_path)
     monkeypatch.setattr(module, "LIST", tmp_path / "mutants.json")
-    monkeypatch.setattr(module, "TESTS", {"src/alexp": ("tests/test_double.py",)})
+    monkeypatch.setattr(module, "KILLERS", tmp_path / "killers.json")
+    pytest.importorskip("coverage")
     return module
 
 
@@ -50,17 +51,20 @@ def test_verdicts(tool, capsys):
         entry("T1", "return x * x", "return x"),
         entry("T2", "x + x", "x - x"),
         entry("I1", "return x + x + x", "return x +"),
-        entry("B1", "return x + x\n", "return 3 * x\n", tests=["tests/test_broken.py"]),
-        entry("B2", "return x + x\n", "return 3 * x\n", tests=["tests/test_plugin.py"]),
+        entry("B1", "return x + x + x", "return 4 * x", tests=["tests/test_broken.py"]),
+        entry("B2", "return x + x + x", "return 4 * x", tests=["tests/test_plugin.py"]),
     ]
     tool.LIST.write_text(json.dumps(entries))
     before = (tool.ROOT / "src" / "alexp" / "sums.py").read_text()
+    with pytest.raises(SystemExit, match="--survey makes it"):
+        tool.main([])
+    assert tool.main(["--survey"]) == 0
     assert tool.main(["--jobs", "2"]) == 1
     printed = capsys.readouterr().out
     verdicts = {line.split()[3]: line.split()[0] for line in printed.splitlines() if " s  " in line}
     assert verdicts == {
         "K1": "killed", "S1": "survived", "S2": "survived", "O1": "killed",
-        "T1": "stale", "T2": "stale", "I1": "invalid", "B1": "killed", "B2": "killed",
+        "T1": "stale", "T2": "stale", "I1": "invalid", "B1": "survived", "B2": "survived",
     }  # fmt: skip
     assert "S1 changed (src/alexp/sums.py): NO REASON IS KNOWN" in printed
     assert "S2 changed (src/alexp/sums.py): equivalent because" in printed
@@ -71,39 +75,83 @@ def test_verdicts(tool, capsys):
     assert tool.main(["--list", "--files", "*/other.py"]) == 0
 
 
-def lines_of(path):
-    return [json.loads(line) for line in path.read_text().splitlines() if line.endswith("}")]
-
-
 def test_a_run_in_pieces_goes_on_where_it_ended(tool, tmp_path, capsys, monkeypatch):
     out = tmp_path / "verdicts.jsonl"
-    entries = [
-        entry("K1", "return x + x\n", "return 3 * x\n"),
-        entry("S1", "return x + x + x", "return 4 * x", tests=["tests/test_fine.py"]),
-        entry("T1", "return x * x", "return x"),
-    ]
-    (tool.ROOT / "tests" / "test_fine.py").write_text("def test_fine():\n    pass\n")
+    entries = [entry("K1", "return x + x\n", "return 3 * x\n"), entry("S1", "return x + x + x", "return 4 * x")]
     tool.LIST.write_text(json.dumps(entries))
+    tool.main(["--survey"])
+    capsys.readouterr()
     tool.main(["--out", str(out), "--minutes", "0"])
-    assert [line["id"] for line in lines_of(out)] == ["T1"]  # needs no tests
-    tool.main(["--out", str(out), "--part", "2/3"])
-    steps = [(line["id"], line.get("verdict", line.get("passed"))) for line in lines_of(out)[1:]]
-    assert [step[1][0].split()[0] for step in steps[:2]] == ["tests/test_fine.py", "tests/test_double.py"]
-    assert steps[2] == ("S1", "survived")
+    assert "all " + " ".join(["0"] * 5) + " 2" in " ".join(capsys.readouterr().out.split())
+    tool.main(["--out", str(out), "--part", "1/2"])
+    tool.main(["--out", str(out), "--part", "2/2"])
     with out.open("a") as file:
         file.write('{"id": "K1", "cha')  # the machine was switched off
     with monkeypatch.context() as patch:
-        patch.setattr(tool.Runner, "_pytest", lambda *_: pytest.fail("nothing has changed"))
-        tool.main(["--out", str(out), "--only", "S1", "T1"])
-    capsys.readouterr()
-    tool.main(["--out", str(out)])
-    printed = capsys.readouterr().out
-    assert next(line for line in printed.splitlines() if line.startswith("all")).split()[1:4] == ["1", "1", "1"]
-    (tool.ROOT / "tests" / "test_fine.py").write_text(
-        "from alexp.sums import triple\ndef test_fine():\n    assert triple(1) == 3\n"
+        patch.setattr(tool, "pytest", lambda *_: pytest.fail("nothing has changed"))
+        tool.main(["--out", str(out), "--keep-killers"])
+    assert json.loads(tool.KILLERS.read_text()) == {"K1": "tests/test_double.py::test_double"}
+    assert {line.split()[3]: line.split()[0] for line in capsys.readouterr().out.splitlines() if " s  " in line} == {
+        "K1": "killed", "S1": "survived",
+    }  # fmt: skip
+    (tool.ROOT / "tests" / "test_triple.py").write_text(
+        "from alexp.sums import triple\ndef test_triple():\n    assert triple(1) == 3\n"
     )
+    tool.main(["--survey", "tests/test_triple.py"])
     tool.main(["--out", str(out)])  # a new test, which the survivor has not passed
-    assert "killed" in next(line for line in capsys.readouterr().out.splitlines() if "  S1 " in line)
+    assert "test_triple" in next(line for line in capsys.readouterr().out.splitlines() if "  S1 " in line)
+
+
+_PLACES = """
+LIMIT = 3
+class Counter:
+    step = 1
+    def up(self, x):
+        if x > LIMIT:
+            return x
+        return x + self.step
+@ieee.leaf
+def hidden(x):
+    return unseen(x)
+def caller(x, more=0):
+    return hidden(x) + more
+"""
+
+
+def test_the_tests_that_execute_a_change_are_chosen(tool):
+    (tool.ROOT / "tests" / "test_double.py").write_text(
+        "from alexp import places\n"
+        "import pytest\n"
+        "def test_large():\n    assert places.Counter().up(5) == 5\n"
+        "def test_small():\n    assert places.Counter().up(1) == 2\n"
+        "@pytest.mark.parametrize('x', [1, 2])\n"
+        "def test_caller(x):\n    with pytest.raises(TypeError):\n        places.caller(x)\n"
+    )
+    (tool.ROOT / "src" / "alexp" / "places.py").write_text(
+        "class ieee:\n    leaf = staticmethod(lambda function: None)\n" + _PLACES
+    )
+    tool.main(["--survey"])
+    survey = tool.Survey(tool.ROOT / ".numba-cache" / "survey.json.gz")
+
+    def chosen(old, file="places"):
+        mutant = tool.Mutant("M", "", f"src/alexp/{file}.py", old, f"{old} ")
+        return sorted(test.partition("::")[2] for test in survey.executing(mutant))
+
+    callers = ["test_caller[1]", "test_caller[2]"]
+    assert chosen("            return x\n") == ["test_large"]
+    assert chosen("x + self.step") == ["test_small"]
+    assert chosen("LIMIT = 3") == ["test_large", "test_small"]
+    assert chosen("step = 1") == ["test_large", "test_small"]
+    assert chosen("more=0") == callers
+    assert chosen("unseen(x)") == callers  # a compiled function: of what calls it
+    (tool.ROOT / "src" / "alexp" / "places.py").rename(tool.ROOT / "src" / "alexp" / "moved.py")
+    tool.modules.cache_clear()
+    assert chosen("x + self.step", "moved") == ["test_small"]
+    mutant = tool.Mutant("M", "", "src/alexp/moved.py", "unseen(x)", "x")
+    runs = survey.choose(mutant, 60.0, "tests/test_double.py::test_large")
+    assert [sorted(run) for run in runs] == [
+        ["tests/test_double.py::test_large"], [f"tests/test_double.py::{name}" for name in callers],
+    ]  # fmt: skip
 
 
 _KERNEL = """
@@ -132,7 +180,11 @@ def hits(function):
     return sum(function.stats.cache_hits.values())
 def test_entries():
     assert quadrupled(1.5) == 6.0 and tripled(1.5) == 4.5
+"""
+_REUSE = """
+from test_double import hits, quadrupled, tripled
 def test_reuse():
+    assert quadrupled(1.5) == 6.0 and tripled(1.5) == 4.5
     assert (hits(quadrupled), hits(tripled)) == (0, 1)
 """
 
@@ -144,21 +196,23 @@ def test_compiled_code_of_a_changed_kernel_is_made_anew_and_other_code_is_not(to
     for name, text in (("_kernel", _KERNEL), ("_entry", _ENTRY), ("_other", _OTHER)):
         (library / f"{name}.py").write_text(text)
     (tests / "test_double.py").write_text(_TEST)
+    (tests / "test_reuse.py").write_text(_REUSE)
     own = {key: value for key, value in os.environ.items() if key != "NUMBA_CACHE_DIR"}
-    command = [sys.executable, "-m", "pytest", "-q", "tests/test_double.py", "-k", "entries"]
-    for more in ({}, {"NUMBA_CACHE_DIR": str(tool.ROOT / ".numba-cache")}):  # beside the sources, and the tool's own
-        subprocess.run(command, cwd=tool.ROOT, env=own | {"PYTHONPATH": str(tool.ROOT / "src")} | more, check=True)
+    command = [sys.executable, "-m", "pytest", "-q", "tests/test_double.py"]
+    subprocess.run(command, cwd=tool.ROOT, env=own | {"PYTHONPATH": str(tool.ROOT / "src")}, check=True)
+    tool.main(["--survey"])
     assert len(list((library / "__pycache__").rglob("*.nbc"))) == 2
 
     def kernel(id_, new):
         return entry(id_, "return 2.0 * x", new) | {"file": "src/alexp/_kernel.py"}
 
     tool.LIST.write_text(json.dumps([kernel("K1", "return 2.5 * x"), kernel("S1", "return x + x")]))
+    tool.KILLERS.write_text(json.dumps({"S1": "tests/test_reuse.py::test_reuse"}))
     assert tool.main([]) == 1
     printed = capsys.readouterr().out
     assert "_kernel.py): tests/test_double.py::test_entries" in printed
     assert "survived: S1" in printed  # with tripled from the tool's folder and quadrupled made anew
-    kept = list((tool.ROOT / ".numba-cache").iterdir())
+    kept = list((tool.ROOT / ".numba-cache").glob("alexp-code-*"))
     assert len(kept) == 1, kept
     assert len(list(kept[0].iterdir())) == 2
 
@@ -171,7 +225,7 @@ def test_stale_mutants_find_their_text(tool, capsys):
     assert tool.main(["--list"]) == 1
     printed = capsys.readouterr().out
     assert "moved to src/alexp/more.py" in printed
-    assert "perhaps src/alexp/sums.py:6: return x + x + x" in printed
+    assert "moved to nowhere" in printed
     assert tool.main(["--relocate"]) == 1  # the second still needs a hand
     assert [item["file"] for item in json.loads(tool.LIST.read_text())] == ["src/alexp/more.py", "src/alexp/sums.py"]
 

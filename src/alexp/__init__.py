@@ -79,33 +79,6 @@ from alexp.problem import (
     Polynomial as Polynomial,
     RandomFourier as RandomFourier,
 )
-from alexp.rivals import (
-    D3RB as D3RB,
-    ED2RB as ED2RB,
-    ESTC as ESTC,
-    ETC as ETC,
-    ETS as ETS,
-    EXP4IX as EXP4IX,
-    EXP4LS as EXP4LS,
-    FSSCB as FSSCB,
-    O2CSEW as O2CSEW,
-    O2CSSEW as O2CSSEW,
-    SLUCB as SLUCB,
-    Balancing as Balancing,
-    Corral as Corral,
-    Doubling as Doubling,
-    DRLasso as DRLasso,
-    LassoBandit as LassoBandit,
-    LinUCB as LinUCB,
-    LinUCBPlusPlus as LinUCBPlusPlus,
-    ModCB as ModCB,
-    PopArt as PopArt,
-    SALasso as SALasso,
-    SmoothedCorral as SmoothedCorral,
-    SquareCB as SquareCB,
-    THLasso as THLasso,
-    UniformRandom as UniformRandom,
-)
 from alexp.simulation import (
     Environment as Environment,
     Run as Run,
@@ -119,6 +92,33 @@ from alexp.table import (
 if TYPE_CHECKING:
     from alexp import datasets as datasets, ope as ope, plot as plot, theory as theory
     from alexp.client import Client as Client
+    from alexp.rivals import (
+        D3RB as D3RB,
+        ED2RB as ED2RB,
+        ESTC as ESTC,
+        ETC as ETC,
+        ETS as ETS,
+        EXP4IX as EXP4IX,
+        EXP4LS as EXP4LS,
+        FSSCB as FSSCB,
+        O2CSEW as O2CSEW,
+        O2CSSEW as O2CSSEW,
+        SLUCB as SLUCB,
+        Balancing as Balancing,
+        Corral as Corral,
+        Doubling as Doubling,
+        DRLasso as DRLasso,
+        LassoBandit as LassoBandit,
+        LinUCB as LinUCB,
+        LinUCBPlusPlus as LinUCBPlusPlus,
+        ModCB as ModCB,
+        PopArt as PopArt,
+        SALasso as SALasso,
+        SmoothedCorral as SmoothedCorral,
+        SquareCB as SquareCB,
+        THLasso as THLasso,
+        UniformRandom as UniformRandom,
+    )
     from alexp.study import create_study as create_study, load_study as load_study
     from alexp.theory import preflight as preflight
 
@@ -131,7 +131,16 @@ _LAZY = {
     "create_study": "alexp.study",
     "load_study": "alexp.study",
     "preflight": "alexp.theory",
+    **dict.fromkeys(
+        (
+            *("D3RB", "ED2RB", "ESTC", "ETC", "ETS", "EXP4IX", "EXP4LS", "FSSCB", "O2CSEW", "O2CSSEW", "SLUCB"),
+            *("Balancing", "Corral", "DRLasso", "Doubling", "LassoBandit", "LinUCB", "LinUCBPlusPlus", "ModCB"),
+            *("PopArt", "SALasso", "SmoothedCorral", "SquareCB", "THLasso", "UniformRandom"),
+        ),
+        "alexp.rivals",
+    ),
 }
+Algorithm.registry.providers.append("alexp.rivals")
 
 
 def __getattr__(name: str) -> Any:

@@ -51,11 +51,6 @@ class Environment:
         """The largest noiseless reward among the candidates."""
         return float(self.rewards.max())
 
-    @property
-    def best_index(self) -> int:
-        """A candidate that attains it."""
-        return int(np.argmax(self.rewards))
-
     def noise(self) -> float:
         """One draw of the noise."""
         return float(self.noise_std * self._noise.standard_normal())

@@ -2,7 +2,7 @@
 
 import pytest
 
-from alexp.study import chain
+from alexp.study import events
 
 from . import bitflips
 
@@ -23,5 +23,5 @@ def test_other_content_would_be_noticed(tmp_path, monkeypatch):
     bitflips.make_studies(path := tmp_path / "edited.db")
     bitflips._statement(path, "UPDATE alexp_events SET reward = reward + 1 WHERE kind = 'tell' AND study_id = 1")
     assert bitflips.judge(path, expected) == "refused"
-    monkeypatch.setattr(chain, "follows", lambda before, event: True)
+    monkeypatch.setattr(events, "event_checksum", lambda before, event: event.chain)
     assert bitflips.judge(path, expected) not in ("refused", "same")

@@ -7,7 +7,7 @@ import pytest
 
 import alexp
 from alexp.algorithms.log import AbandonedTrialError, AlreadyToldError
-from alexp.testing.contextual.problems import PROBLEMS, reward
+from alexp.testing.contextual import PROBLEMS, reward
 from tests.adversarial.interrupts import Deed, built_in, interrupt
 
 

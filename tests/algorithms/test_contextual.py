@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 import alexp
-from alexp.algorithms.offer_log import check_packed, pack_offer, pack_rows, plain, unpack_offer, unpack_rows, unplain
+from alexp.algorithms.offer_log import check_packed, pack_rows, plain, unpack_rows, unplain
 from alexp.algorithms.warming import warm_up
-from alexp.common.codec import pack, unpack
-from alexp.testing.contextual.problems import PROBLEMS, Crossed
+from alexp.testing.contextual import PROBLEMS, Crossed
 
 PAIRS = alexp.ModelClass(Crossed(), [[0, 1, 2], [3, 4, 5], [0, 3]])
 BLOCKS = alexp.ModelClass.from_blocks({"a": 3, "b": 2})
@@ -400,20 +399,3 @@ def test_many_rewards_may_be_out():
     np.testing.assert_array_equal(pending.rows[-1], opt.log.offers.row(100))
     for trial in opt.pending()[::7]:
         opt.tell(trial, 0.1)
-
-
-@pytest.mark.parametrize("problem", PROBLEMS, ids=str)
-def test_an_offer_that_was_stored_is_decided_on_alike(problem):
-    live, stored = problem.make(alexp.ALExp), problem.make(alexp.ALExp)
-    for step in range(6):
-        offers = live.check_offers(None, [0, 1] if step == 3 else None, **problem.round(step))
-        texts = [json.dumps(pack(pack_offer(one))) for one in offers]
-        again = [unpack_offer(unpack(json.loads(text)), problem.models.n_columns) for text in texts]
-        (a,), (b,) = live.ask_offers(offers), stored.ask_offers(again)
-        assert a == b
-        live.tell(a, 0.1 * step)
-        stored.tell(b, 0.1 * step)
-    assert live.ask(2, **problem.round(7)) == stored.ask(2, **problem.round(7))
-    for wrong in ({"n": 0}, {"rows": np.zeros(3, dtype=np.uint8)}, {"ids": ["a"]}, {"allowed": np.array([99])}):
-        with pytest.raises(ValueError, match="offer"):
-            unpack_offer(pack_offer(offers[0]) | wrong, problem.models.n_columns)

@@ -8,7 +8,8 @@ import pytest
 from scipy.sparse import csr_array
 
 import alexp
-from alexp.common.backends import NoDeviceError, entries
+from alexp.common.backends import NoDeviceError
+from alexp.estimation.mixture.mixture import entries
 from alexp.gpu.devices import Device, DeviceArray, cuda, has_cuda
 
 from .libraries import ARRAY_API

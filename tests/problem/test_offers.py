@@ -6,7 +6,7 @@ import pytest
 
 import alexp
 from alexp.problem.offers import check_problem, contexts_of, make_offer
-from alexp.testing.contextual.problems import Crossed
+from alexp.testing.contextual import Crossed
 
 BLOCKS = alexp.ModelClass.from_blocks({"user": 2, "item": 1})
 PAIRS = alexp.ModelClass(Crossed(), [[0, 1, 2], [3, 4, 5]])

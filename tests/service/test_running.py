@@ -12,7 +12,7 @@ import pytest
 from alexp.service import Limits, create_app
 from alexp.service.monitoring import Metrics
 from alexp.service.studies import StudyCache
-from alexp.study import Storage, Study, UnknownOutcomeError, delete_study, load_study, records
+from alexp.study import Storage, Study, UnknownOutcomeError, delete_study, load_study, logbook
 from tests.service.serving import INTERVAL, TABLE, client, create, process, serving
 from tests.study.conftest import postgres, server  # noqa: F401
 
@@ -90,7 +90,7 @@ def test_nothing_that_was_acknowledged_is_lost_by_sigterm(where, tmp_path):
     assert len(rows) <= len(asked) + 1 + 6  # and at most one ask of each worker was in flight
     storage = Storage(where)
     with storage.reading() as connection:
-        assert records.head(connection, 1, lock=False).snapshot_at > 0  # the next process opens it at once
+        assert logbook.head(connection, 1, lock=False).snapshot_at > 0  # the next process opens it at once
     assert "error" not in (tmp_path / "log").read_text()
 
 

@@ -10,9 +10,9 @@ import pytest
 import sqlalchemy as sa
 
 import alexp
-from alexp.study import Storage, chain, create_study, records, replay as replay_module
-from alexp.study.events import Event
-from alexp.study.records import events, studies
+from alexp.study import Storage, create_study, records, replay as replay_module
+from alexp.study.events import Event, event_checksum
+from alexp.study.storage import events, studies
 
 _numbers = itertools.count()
 
@@ -87,9 +87,9 @@ def resealed(storage):
     """Give the log the checksums that fit what it says now, as somebody would who wrote it so."""
     with Storage(storage).writing() as connection:
         row = records.find_study(connection, "s")
-        newest = chain.row_checksum(row)
+        newest = records.row_checksum(row)
         columns = [events.c[field.name] for field in fields(Event)]
         for found in connection.execute(sa.select(*columns).order_by(events.c.seq)).all():
-            newest = chain.event_checksum(newest, Event(*found))
+            newest = event_checksum(newest, Event(*found))
             connection.execute(events.update().where(events.c.seq == found.seq).values(chain=newest))
         connection.execute(studies.update().values(chain=newest))

@@ -11,8 +11,8 @@ import pytest
 import alexp
 from alexp.study import AbandonedTrialError, list_studies, load_study, logbook
 from alexp.study.events import detail_of, restriction
-from alexp.study.records import snapshots
 from alexp.study.replay import Replica
+from alexp.study.storage import snapshots
 from alexp.testing import on_tables
 from alexp.testing.amending import force, release
 

@@ -21,7 +21,7 @@ from alexp.study import (
     salvage,
 )
 from alexp.study.events import compress, decompress
-from alexp.study.records import events
+from alexp.study.storage import events
 
 from .conftest import resealed
 from .contextual import BLOCKS, NAMES, SETTINGS, arms_study, ask, blocks_study, context, features, reward

@@ -8,7 +8,7 @@ import alexp
 from alexp.extend import Certain
 from alexp.study import check, create_study, load_study
 from alexp.study.events import decompress
-from alexp.study.records import events
+from alexp.study.storage import events
 from tests.gpu.libraries import ARRAY_API, somewhere
 
 pytestmark = ARRAY_API

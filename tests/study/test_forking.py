@@ -15,7 +15,7 @@ from numba.core.compiler_lock import global_compiler_lock
 
 from alexp.common import compiling as compiling_forks
 from alexp.study import StorageError, load_study
-from alexp.study.forking import Transactions
+from alexp.study.storage import Transactions
 
 from .conftest import in_memory, new_study, play, reward
 

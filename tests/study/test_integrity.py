@@ -17,7 +17,6 @@ from alexp.study import (
     StorageWarning,
     StudyExistsError,
     StudyNotFoundError,
-    chain,
     check,
     list_studies,
     load_study,
@@ -25,8 +24,9 @@ from alexp.study import (
     replay as replay_module,
     salvage,
 )
-from alexp.study.events import Event
-from alexp.study.records import VERSION_TABLE, snapshots
+from alexp.study.events import Event, verify, with_checksums
+from alexp.study.logbook import snapshot_checksum
+from alexp.study.storage import VERSION_TABLE, snapshots
 
 from .conftest import in_memory, new_study, play, resealed
 
@@ -153,13 +153,13 @@ def test_damage_is_noticed_when_the_study_is_opened(behind, what):
 
 
 def test_a_gap_is_called_so():
-    log = list(chain.with_checksums(b"first", [Event(seq, "tell", seq, reward=0.5) for seq in range(4)], "call"))
-    assert chain.verify(b"first", log, 0, 4) == log[-1].chain
+    log = list(with_checksums(b"first", [Event(seq, "tell", seq, reward=0.5) for seq in range(4)], "call"))
+    assert verify(b"first", log, 0, 4) == log[-1].chain
     with pytest.raises(StorageError, match="event 1 is missing") as raised:
-        chain.verify(b"first", [log[0], *log[2:]], 0, 4)
+        verify(b"first", [log[0], *log[2:]], 0, 4)
     assert raised.value.intact == 1
     with pytest.raises(StorageError, match="event 2 is missing, and all after it up to event 3"):
-        chain.verify(b"first", log[:2], 0, 4)
+        verify(b"first", log[:2], 0, 4)
 
 
 def test_a_list_does_not_show_what_is_wrong(behind):
@@ -256,7 +256,7 @@ def test_check_replays_and_compares(behind, monkeypatch):
     with Storage(behind).writing() as connection:
         shot = logbook.read_snapshot(connection, 1, 20)
         newest = logbook.checksum_after(connection, 1, 20)
-        checksum = chain.snapshot_checksum(20, shot.format, shot.library, newest, shot.data)
+        checksum = snapshot_checksum(20, shot.format, shot.library, newest, shot.data)
         connection.execute(snapshots.update().values(chain=newest, checksum=checksum))
     assert opened(behind)["told"] == 12
     report = check("s", behind)

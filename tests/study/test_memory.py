@@ -18,7 +18,7 @@ import alexp
 from alexp.common import codec
 from alexp.common.memory import OutOfMemoryError, exceeds_memory, is_lack_of_memory
 from alexp.study import Storage, StorageError, check, create_study, load_study, logbook, records, salvage
-from alexp.study.records import damage_errors
+from alexp.study.storage import damage_errors
 
 from .conftest import in_memory, new_study, play, reward
 

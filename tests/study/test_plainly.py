@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import alexp
-from alexp.common.warning import caution, gathered, quietly
+from alexp.common.warning import caution, quietly
+from alexp.service.studies import gathered
 from alexp.study import AbandonedTrialError, NotOfferedError, SuspiciousRewardError
 from alexp.study.events import acting_as, worker_name
 from tests.study.conftest import new_study, play

@@ -11,8 +11,8 @@ import sqlalchemy as sa
 import alexp
 from alexp.study import ReplayError, Storage, StorageError, follower, load_study, replay as replay_module
 from alexp.study.events import compress
-from alexp.study.records import snapshots, studies
 from alexp.study.replay import Replica
+from alexp.study.storage import snapshots, studies
 
 from .conftest import in_memory, new_study, play, resealed, reward
 

@@ -12,8 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from alexp.study import Storage, StorageError, check, list_studies, load_study, salvage, storage as storage_module
-from alexp.study.records import VERSION, VERSION_TABLE, studies
-from alexp.study.storage import parse_url
+from alexp.study.storage import VERSION, VERSION_TABLE, parse_url, studies
 
 from .conftest import new_study, play, reward
 

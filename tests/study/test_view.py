@@ -14,7 +14,6 @@ from alexp.study import (
     delete_study,
     load_study,
     logbook,
-    records,
     storage as storage_module,
 )
 from alexp.study.events import MOST_MODELS
@@ -219,8 +218,7 @@ def test_a_view_is_never_torn(storage, monkeypatch, place):
     study, other = full_study(storage), load_study("s", storage)
     study.view()
     play(other, 1)
-    home = records if place == "head" else logbook
-    original, busy = getattr(home, place), [0]
+    original, busy = getattr(logbook, place), [0]
 
     def interrupted(*arguments, **keywords):
         answer = original(*arguments, **keywords) if place == "head" else None
@@ -231,7 +229,7 @@ def test_a_view_is_never_torn(storage, monkeypatch, place):
             busy[0] = 2
         return answer if place == "head" else original(*arguments, **keywords)
 
-    monkeypatch.setattr(home, place, interrupted)
+    monkeypatch.setattr(logbook, place, interrupted)
     view = study.view()
     monkeypatch.undo()
     assert busy[0] == 2
@@ -252,11 +250,11 @@ def test_reading_sees_one_moment(storage):
     """The promise behind it: two questions in one reading transaction are about the same moment."""
     study, other = new_study(storage), load_study("s", storage)
     with study.storage.reading() as connection:
-        first = records.head(connection, study._id, lock=False)
+        first = logbook.head(connection, study._id, lock=False)
         play(other, 1)
-        assert records.head(connection, study._id, lock=False) == first
+        assert logbook.head(connection, study._id, lock=False) == first
     with study.storage.reading() as connection:
-        assert records.head(connection, study._id, lock=False)[:2] == (2, 0)
+        assert logbook.head(connection, study._id, lock=False)[:2] == (2, 0)
 
 
 def test_very_many_models(sqlite):

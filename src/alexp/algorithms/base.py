@@ -43,6 +43,7 @@ from alexp.common.arguments import FullSignature, constructor
 from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.backends import enumerating_card
 from alexp.common.codec import Packable, State, fingerprint, pack, unpack
+from alexp.common.extensions import Registry
 from alexp.common.schema import Check, record, text
 from alexp.common.validation import count, limited, one_of, positive
 from alexp.decision.plays import Play, Proposal
@@ -71,7 +72,7 @@ from alexp.problem.offers import (
     open_round,
     points_offer,
 )
-from alexp.problem.plates import PlateLimits, check_plate, check_unrestricted, check_where
+from alexp.problem.plates import PlateLimits, Purse, check_plate, check_unrestricted, check_where
 from alexp.problem.ranges import RewardRange
 from alexp.table.arrivals import arriving
 from alexp.table.encoding import Arrivals, extended
@@ -276,7 +277,7 @@ class Algorithm(Guarded, ABC):
 
     name: ClassVar[str]
     settings: ClassVar[tuple[str, ...]] = ()
-    registry: ClassVar[dict[str, type[Any]]] = {}  # every algorithm by its name
+    registry: ClassVar[Registry] = Registry()  # every algorithm by its name
     models: ModelClass
     domain: Domain
     stated: Stated
@@ -514,9 +515,8 @@ class Algorithm(Guarded, ABC):
             check_unrestricted(where, at_most, together)
             trials = self.ask_offers(self.check_offers(n, available, **presented), scores)
         else:
-            is_limited = at_most is not None or together is not None or self.budget is not None
-            limits = self.plate_limits(at_most, together) if is_limited else None
-            wanted, allowed, free = self._check_ask(1 if n is None else n, available, where, limits)
+            limits = self.plate_limits(at_most, together)
+            wanted, allowed, free = self._check_ask(n, available, where, limits)
             listed, pending, trials = self._listed, self._pending_now(), list[Trial]()
             restriction = self._restriction(allowed)
             while len(trials) < wanted:
@@ -554,7 +554,7 @@ class Algorithm(Guarded, ABC):
             round_, n = self._open_offer(offer), len(offer)
         else:
             limits = self.plate_limits()
-            _, _, free = self._check_ask(1, available, None, limits)
+            _, _, free = self._check_ask(None, available, None, limits)
             free = free if limits is None else limits.choices(free, [], 1)
             round_, n = self._listed.round(free, self._pending_now()), self.domain.n_candidates
         return propensities(self._decision(round_).play, round_, n)
@@ -983,21 +983,21 @@ class Algorithm(Guarded, ABC):
     # -- rounds, for asks here and in studies -----------------------------------------------------------------------
 
     def check_ask(
-        self, n: int, available: Available = None, where: str | None = None, limits: PlateLimits | None = None
+        self, n: int | None, available: Available = None, where: str | None = None, limits: PlateLimits | None = None
     ) -> tuple[int, IntArray | None]:
         """Number of trials and allowed candidates as `ask` would take them, or its error; changes nothing."""
         return self._check_ask(n, available, where, limits)[:2]
 
     def _check_ask(
-        self, n: int, available: Available, where: str | None, limits: PlateLimits | None
+        self, n: int | None, available: Available, where: str | None, limits: PlateLimits | None
     ) -> tuple[int, IntArray | None, IntArray]:
         """Number of trials, allowed candidates, and those of them that the first trial chooses from."""
-        wanted = count("n", n)
+        wanted = 1 if n is None else count("n", n)
         allowed = None if available is None and where is None else check_where(available, where, self.domain)
         free = self._free(allowed, self._pending_now().indices)
         if free.size < (1 if self.repeats else wanted):
             whose = "candidate" if allowed is None else "available candidate"
-            raise self._refusal(n, free.size, whose if where is None else f"{whose} with {where}")
+            raise self._refusal(wanted, free.size, whose if where is None else f"{whose} with {where}")
         if limits is not None:
             limits.check(free, wanted)
         return wanted, allowed, free
@@ -1020,7 +1020,13 @@ class Algorithm(Guarded, ABC):
         self, at_most: Mapping[str, int] | None = None, together: Sequence[str] | str | None = None
     ) -> PlateLimits | None:
         """What limits the trials of one ask, or the error that says what is wrong; None where nothing does."""
-        return check_plate(self.domain, at_most, together)
+        if at_most is None and together is None and self.budget is None:
+            return None
+        return check_plate(self.domain, at_most, together, self._purse())
+
+    def _purse(self) -> Purse | None:
+        """What candidates cost and what is left of the budget; None without a budget."""
+        return None
 
     def choosable(self, allowed: IntArray | None = None) -> IntArray:
         """The candidates that an ask would choose from now, if those with the `allowed` indices (all if None) may be.
@@ -1248,7 +1254,8 @@ class Algorithm(Guarded, ABC):
     @property
     def decides_on(self) -> str | None:
         """Name of the device that decisions are computed on; None for the CPU."""
-        return self.models.device or enumerating_card(self.models.enumerated_on)
+        enumerated_on = self.models.enumerated_on
+        return self.models.device or (enumerating_card(enumerated_on) if enumerated_on else None)
 
     # -- rewards, for tells here and in studies ---------------------------------------------------------------------
 

@@ -6,7 +6,8 @@ itself is not.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from inspect import getattr_static
 from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, TypeVar
 
@@ -108,6 +109,14 @@ def offers(algorithm: object, capability: type[_Capability]) -> TypeGuard[_Capab
     >>> offers(Sure(), WeighsModels), offers(Sure(), Predicts)
     (True, False)
     """
+    return provides(type(algorithm), capability)
+
+
+def _provides(kind: type, capability: type) -> bool:
+    """Whether a class has all members of a capability."""
     wanted = [name for name in vars(capability) if not name.startswith("_")]
     missing = object()
-    return all(getattr_static(type(algorithm), name, missing) is not missing for name in wanted)
+    return all(getattr_static(kind, name, missing) is not missing for name in wanted)
+
+
+provides: Callable[[type, type], bool] = cache(_provides)

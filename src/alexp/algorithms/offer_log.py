@@ -12,10 +12,10 @@ import numpy as np
 from alexp.algorithms.log import check_restriction, pack_restriction, unpack_restriction
 from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.codec import Packable, State
-from alexp.common.schema import Check, anything, integers, maybe, record, same, sequence, whole
+from alexp.common.schema import anything, integers, record, same, sequence
 from alexp.common.validation import one_of
 from alexp.problem.domains import ContextualDomain, Domain
-from alexp.problem.offers import Key, Offer, check_ids
+from alexp.problem.offers import Key, Offer
 
 if TYPE_CHECKING:
     from alexp.algorithms.log import TrialLog
@@ -275,35 +275,3 @@ def unplain(value: Packable) -> Packable:
             return tuple(unplain(one) for one in value[_TUPLE])
         return {key: unplain(one) for key, one in value.items()}
     return value
-
-
-def pack_offer(offer: Offer) -> State:
-    """An offer as arrays and plain data, from which its ask can be decided on again: 8 n P bytes, or less."""
-    numbered = offer.actions is offer.ids or isinstance(offer.actions, range)
-    return {
-        "n": len(offer),
-        "rows": np.frombuffer(pack_rows(offer.rows), dtype=np.uint8),
-        "ids": None if offer.ids is None else [plain(key) for key in offer.ids],
-        "actions": None if numbered else [plain(offer.actions[k]) for k in range(len(offer))],
-        "context": plain(offer.context),
-        "allowed": offer.allowed,
-    }
-
-
-def unpack_offer(state: State, n_columns: int) -> Offer:
-    """Invert `pack_offer`, for models of P columns; actions and context are plain data."""
-    n = record("offer", state, {"n": whole(low=1, high=10**7)})["n"]
-    lists = maybe(lambda name, value: [unplain(one) for one in sequence(name, value, n)])
-    checks: dict[str, Check] = {
-        "rows": integers(None, low=0, high=255),
-        "ids": lists,
-        "actions": lists,
-        "context": anything,
-        "allowed": maybe(integers(None, low=0, high=n - 1)),
-    }
-    known = record("offer", state, checks)
-    packed = known["rows"].astype(np.uint8).tobytes()
-    check_packed("offer['rows']", packed, n, n_columns)
-    ids = None if known["ids"] is None else check_ids(known["ids"], n)
-    actions = known["actions"] if known["actions"] is not None else range(n) if ids is None else ids
-    return Offer(unpack_rows(packed, n, n_columns), actions, ids, unplain(known["context"]), known["allowed"])

@@ -32,7 +32,7 @@ from alexp.problem.objectives import (
     numbers_of,
 )
 from alexp.problem.offers import Offer
-from alexp.problem.plates import PlateLimits, Purse, check_plate
+from alexp.problem.plates import Purse
 from alexp.problem.ranges import RewardRange
 from alexp.rules import Rule, rule_named
 from alexp.table.encoding import Arrivals
@@ -253,13 +253,9 @@ class SeveralObjectives(Certified):
         """What is left of the budget; None where none was stated."""
         return None if self.budget is None else max(self.budget - self.spent, 0.0)
 
-    def plate_limits(
-        self, at_most: Mapping[str, int] | None = None, together: Sequence[str] | str | None = None
-    ) -> PlateLimits | None:
-        """What limits the trials of one ask: constraints of the plate, and what is left of a budget."""
+    def _purse(self) -> Purse | None:
         costs, left = self.costs, self.budget_left
-        purse = None if costs is None or left is None else Purse(costs, left)
-        return check_plate(self.domain, at_most, together, purse)
+        return None if costs is None or left is None else Purse(costs, left)
 
     def check_candidates(self, table: Table) -> Arrivals:
         """What `add_candidates` would add: costs and known objectives come with it in their columns."""

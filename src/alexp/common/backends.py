@@ -14,8 +14,6 @@ from typing import Any, Literal, Protocol, cast
 
 import numpy as np
 
-from alexp.common.arrays import FloatArray, IntArray
-
 Role = Literal[
     "array_backend",  # (device) -> ArrayBackend: values of wide models at all candidates
     "device_for",  # (matrices, device) -> the device that matrices are to be on, or None
@@ -75,14 +73,8 @@ def device_for(given: Mapping[str, object], device: str | ComputeDevice | None) 
     return cast("ComputeDevice | None", backend("device_for")(given, device))
 
 
-def enumerating_card(device: str | None) -> str | None:
-    """The name of the card that subsets are enumerated on; None for the CPU, or where they are listed."""
-    if device is None or device == "cpu":
+def enumerating_card(device: str) -> str | None:
+    """The name of the card that subsets are enumerated on; None for the CPU."""
+    if device == "cpu":
         return None
     return cast("str | None", backend("enumerating_card")(device))
-
-
-def entries(table: FloatArray, indices: IntArray) -> FloatArray:
-    """Entries of a table (k,) by indices of any shape, computed where these are: NumPy does not dispatch on indices."""
-    entries_of = getattr(indices, "entries_of", None)
-    return np.asarray(table[indices]) if entries_of is None else cast(FloatArray, entries_of(table))

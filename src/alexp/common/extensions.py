@@ -1,4 +1,4 @@
-"""Classes of other packages: imported by entry points, found again by the names under which they are stored.
+"""Classes by name: registries that import what they lack, and classes of other packages.
 
 A package announces what it adds by entry points of the group `alexp.algorithms`; an entry names a class, or a module
 whose import is enough.
@@ -7,15 +7,44 @@ whose import is enough.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableMapping
 from functools import cache
+from importlib import import_module
 from importlib.metadata import entry_points
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from alexp.common.memory import is_lack_of_memory
 
 GROUP = "alexp.algorithms"
 _T = TypeVar("_T")
+
+
+class Registry(MutableMapping[str, type[Any]]):
+    """Classes by name. A missing name, or a listing, first imports the modules `providers`, which add theirs."""
+
+    def __init__(self) -> None:
+        self.providers: list[str] = []
+        self._classes: dict[str, type[Any]] = {}
+
+    def _complete(self) -> dict[str, type[Any]]:
+        for module in self.providers:
+            import_module(module)
+        return self._classes
+
+    def __getitem__(self, name: str) -> type[Any]:
+        return self._classes[name] if name in self._classes else self._complete()[name]
+
+    def __setitem__(self, name: str, kind: type[Any]) -> None:
+        self._classes[name] = kind
+
+    def __delitem__(self, name: str) -> None:
+        del self._complete()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._complete())
+
+    def __len__(self) -> int:
+        return len(self._complete())
 
 
 def announced(group: str) -> Iterator[tuple[str, object]]:

@@ -12,21 +12,7 @@ from pathlib import Path
 _LIBRARY = str(Path(__file__).parents[1])
 
 _quiet: ContextVar[bool] = ContextVar("quiet", default=False)
-_heard: ContextVar[list[str] | None] = ContextVar("heard", default=None)
-
-
-@contextmanager
-def gathered() -> Iterator[list[str]]:
-    """What is warned of in this block, each text once, in place of a warning on the process's output.
-
-    For services that pass warnings on to their callers: `warnings.catch_warnings` would mix up those of all threads.
-    """
-    heard: list[str] = []
-    token = _heard.set(heard)
-    try:
-        yield heard
-    finally:
-        _heard.reset(token)
+heard: ContextVar[list[str] | None] = ContextVar("heard", default=None)  # takes messages in place of a warning
 
 
 @contextmanager
@@ -43,9 +29,9 @@ def caution(message: str, category: type[Warning]) -> bool:
     """Warn, unless it is time to be quiet, at the line that called the library; returns whether it was said."""
     if _quiet.get():
         return False
-    if (heard := _heard.get()) is not None:
-        if message not in heard:
-            heard.append(message)
+    if (kept := heard.get()) is not None:
+        if message not in kept:
+            kept.append(message)
         return True
     warnings.warn(message, category, stacklevel=_frames_inside())
     return True

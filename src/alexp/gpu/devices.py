@@ -283,7 +283,7 @@ class DeviceArray(NDArrayOperatorsMixin):
         return DeviceArray(xp.astype(self.array, getattr(xp, np.dtype(dtype).name)), self.device)
 
     def entries_of(self, table: FloatArray) -> DeviceArray:
-        """Entries of a table (k,) of NumPy at these indices, see `alexp.common.backends.entries`."""
+        """Entries of a table (k,) of NumPy at these indices, see `mixture.entries`."""
         return DeviceArray(self.device.xp.take(self.device.array(table), self.array, axis=0), self.device)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: object, **options: object) -> object:

@@ -68,11 +68,6 @@ class EventStreams:
         """Number of streams."""
         return sum(watch.readers for watch in self._watches.values())
 
-    @property
-    def n_pollers(self) -> int:
-        """Number of studies that are polled."""
-        return len(self._watches)
-
     async def stream(self, name: str, since: int | None) -> AsyncIterator[str]:
         """The stream of a study from its event number `since` on, by default from the next one.
 

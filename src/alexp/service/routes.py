@@ -27,7 +27,6 @@ from alexp.algorithms.statements import described
 from alexp.common.arguments import constructor
 from alexp.common.cells import to_csv
 from alexp.common.codec import Packable, State, jsonable
-from alexp.common.warning import gathered
 from alexp.estimation.announcing import Cost, expected
 from alexp.plot import pictures, sentences
 from alexp.problem import Arms
@@ -35,7 +34,7 @@ from alexp.service import answers, requests
 from alexp.service.monitoring import METRICS_MEDIA
 from alexp.service.problems import INVALID, MEDIA, ProblemError, as_problems
 from alexp.service.security import Limits
-from alexp.service.studies import CallResult, OpenStudy, StudyCache
+from alexp.service.studies import CallResult, OpenStudy, StudyCache, gathered
 from alexp.study import Study, StudyExistsError, create_study, list_studies
 from alexp.study.candidates import check_columns, column_names, labeller, trial_label
 from alexp.study.events import acting_as

@@ -316,9 +316,8 @@ class AccessMiddleware:
     async def _body(self, headers: Headers, receive: Receive) -> Receive:
         """Receive the whole body before the request is handled, so that a slow one occupies no worker."""
         most = self._limits.body
-        too_large = ProblemError(Kind(413, "too-large"), f"a request may have at most {most} bytes")
         if (length := headers.get("content-length", "0")).isdigit() and int(length) > most:
-            raise too_large
+            raise _too_large(most)
         parts: list[bytes] = []
         try:
             async with asyncio.timeout(self._limits.patience):
@@ -330,7 +329,7 @@ class AccessMiddleware:
                     parts.append(message.get("body", b""))
                     more = message.get("more_body", False)
                     if sum(map(len, parts)) > most:
-                        raise too_large
+                        raise _too_large(most)
         except TimeoutError:
             raise ProblemError(
                 Kind(408, "too-slow"), f"the request did not arrive within {self._limits.patience:g} s"
@@ -341,6 +340,10 @@ class AccessMiddleware:
             return whole.pop() if whole else await receive()
 
         return received
+
+
+def _too_large(most: int) -> ProblemError:
+    return ProblemError(Kind(413, "too-large"), f"a request may have at most {most} bytes")
 
 
 def _raw(scope: Scope) -> bytes:

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Generic, Literal, NamedTuple, TypeVar
 
-from alexp.common.warning import gathered
+from alexp.common.warning import heard
 from alexp.service.monitoring import Metrics
 from alexp.service.problems import NO_FIELDS, as_problems
 from alexp.study import Storage, Study, StudyNotFoundError, delete_study, load_study
@@ -24,6 +24,20 @@ class CallResult(NamedTuple, Generic[T]):
 
     value: T
     warnings: list[str]
+
+
+@contextmanager
+def gathered() -> Iterator[list[str]]:
+    """What is warned of in this block, each text once, in place of a warning on the process's output.
+
+    `warnings.catch_warnings` would mix up the warnings of all threads.
+    """
+    messages: list[str] = []
+    token = heard.set(messages)
+    try:
+        yield messages
+    finally:
+        heard.reset(token)
 
 
 @dataclass

@@ -1,4 +1,12 @@
-"""Events of a study, in one total order. All other data are derived from their log."""
+"""Events of a study, in one total order. All other data are derived from their log.
+
+Each event has a checksum that covers it and the checksum before it, back to the row of the study:
+
+    c_0 = H(row),   c_{k+1} = H(c_k, event k),   H = SHA-256.
+
+The row of the study stores the newest checksum. A missing tail, a changed row and a row of another study are detected.
+What is hashed must not change between versions: databases store the checksums.
+"""
 
 from __future__ import annotations
 
@@ -6,22 +14,24 @@ import json
 import os
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from importlib.metadata import version
 from math import floor, log
-from typing import Literal, TypedDict
+from typing import Literal, TypedDict, cast
 
 import numpy as np
 
 from alexp.algorithms.base import Algorithm
-from alexp.algorithms.capabilities import SumsReturns, WeighsModels, offers
+from alexp.algorithms.capabilities import SumsReturns, WeighsModels, provides
 from alexp.common.arrays import AnyArray, FloatArray, IntArray, NarrowArray
 from alexp.common.codec import Packable, deflate, inflate, pack, unpack
 from alexp.common.redaction import redact
 from alexp.problem.objectives import Value
+from alexp.study.errors import damaged
 from alexp.table.encoding import Arrivals
 
 LIBRARY = version("alexp")
@@ -153,6 +163,57 @@ class Event:
     chain: bytes = b""
 
 
+def digest(start: bytes, facts: Sequence[object], data: bytes | None = None) -> bytes:
+    """H of a checksum, facts that JSON can write, and data."""
+    text = json.dumps([*facts, None if data is None else len(data)], separators=(",", ":"))
+    out = sha256(start)
+    out.update(text.encode())
+    out.update(data or b"")
+    return out.digest()
+
+
+def event_checksum(before: bytes, event: Event) -> bytes:
+    """c_{k+1} from c_k and event k."""
+    decision = (event.candidate, event.model, event.explored, event.propensity)
+    facts = (event.seq, event.kind, event.trial, *decision, event.reward, event.at, event.worker, event.key)
+    return digest(before, facts, event.detail)
+
+
+def key_of(call: str, position: int) -> str:
+    """The key of an event: that of its call, and its position among the events of that call."""
+    return f"{call}:{position}"
+
+
+def with_checksums(before: bytes, events: Iterable[Event], call: str) -> Iterator[Event]:
+    """The events of a call with their keys and checksums."""
+    for position, event in enumerate(events):
+        named = replace(event, key=key_of(call, position))
+        before = event_checksum(before, named)
+        yield replace(named, chain=before)
+
+
+def verify(before: bytes, events: Sequence[Event], start: int, stop: int) -> bytes:
+    """Raise unless these are events `start` to `stop` - 1 after checksum `before`; returns the checksum of the last."""
+    for seq, event in zip(range(start, stop), events, strict=False):
+        if event.seq != seq:
+            raise damaged(f"event {seq} is missing", seq)
+        if not follows(before, event):
+            raise damaged(f"event {seq} is damaged: its checksum is wrong", seq)
+        before = event.chain
+    if len(events) < stop - start:
+        seq = start + len(events)
+        raise damaged(f"event {seq} is missing, and all after it up to event {stop - 1}", seq)
+    return before
+
+
+def follows(before: bytes, event: Event) -> bool:
+    """Whether the event is unchanged and follows the checksum `before`."""
+    try:
+        return event_checksum(before, event) == event.chain
+    except (TypeError, ValueError):  # a value of a type that is never written
+        return False
+
+
 def compress(value: object) -> bytes:
     """Nested data with arrays as compressed JSON."""
     return deflate(json.dumps(pack(value), separators=(",", ":")).encode())
@@ -250,15 +311,17 @@ def belief(algorithm: Algorithm) -> BeliefRecord | None:
 
 def probabilities_of(algorithm: object) -> FloatArray | None:
     """Probability of every model, shape (M,); None where the algorithm has none."""
-    if not offers(algorithm, WeighsModels):
+    if not provides(type(algorithm), WeighsModels):
         return None
     listable = getattr(getattr(algorithm, "models", None), "is_listable", True)  # stand-ins of tests have no models
-    return np.asarray(algorithm.probabilities) if listable else None
+    return np.asarray(cast(WeighsModels, algorithm).probabilities) if listable else None
 
 
 def returns_of(algorithm: object) -> FloatArray | None:
     """Cumulative return of every model, shape (M,); None where the algorithm has none."""
-    return np.asarray(algorithm.cumulative_returns) if offers(algorithm, SumsReturns) else None
+    if not provides(type(algorithm), SumsReturns):
+        return None
+    return np.asarray(cast(SumsReturns, algorithm).cumulative_returns)
 
 
 def leading_models(q: FloatArray) -> IntArray:

@@ -14,7 +14,6 @@ from alexp.algorithms.base import Algorithm
 from alexp.algorithms.warming import warm_up
 from alexp.common.memory import is_lack_of_memory
 from alexp.study import logbook, records
-from alexp.study.chain import row_checksum
 from alexp.study.errors import (
     HistoryReplacedError,
     ReplayError,
@@ -27,6 +26,7 @@ from alexp.study.events import LIBRARY, RERUNS, Event, compress
 from alexp.study.forking import Forked, watch
 from alexp.study.leases import LeaseHandler
 from alexp.study.logbook import (
+    Head,
     check_key,
     check_length,
     describe,
@@ -36,7 +36,7 @@ from alexp.study.logbook import (
     unknown_outcome,
     write_snapshot,
 )
-from alexp.study.records import Head, StudyRow
+from alexp.study.records import StudyRow, row_checksum
 from alexp.study.replay import Replica
 from alexp.study.storage import Storage
 
@@ -159,7 +159,7 @@ class Follower(Forked):
             self._is_warm = True
         with self._storage.writing() as connection:
             self._verify_replaced_file(connection)
-            head = records.head(connection, self._study, lock=True)
+            head = logbook.head(connection, self._study, lock=True)
             if replica.seconds_for(head.n_events - replica.n_events) > patience:
                 raise _FarBehindError
             self._catch_up(replica, connection, head, patience)
@@ -194,7 +194,7 @@ class Follower(Forked):
             while True:  # long logs in parts, each applied after its transaction
                 with self._storage.reading() as connection:
                     self._verify_replaced_file(connection)
-                    head = records.head(connection, self._study, lock=False)
+                    head = logbook.head(connection, self._study, lock=False)
                     events = self._next_events(replica, connection, head)
                 self._apply(replica, events)
                 if replica.n_events >= head.n_events:
@@ -208,7 +208,7 @@ class Follower(Forked):
             replica = self._opened()
             with self._storage.reading() as connection:
                 self._verify_replaced_file(connection)
-                self._catch_up(replica, connection, records.head(connection, self._study, lock=False))
+                self._catch_up(replica, connection, logbook.head(connection, self._study, lock=False))
                 yield replica, connection
 
     def _opened(self) -> Replica:
@@ -230,7 +230,7 @@ class Follower(Forked):
             replica.note_snapshot(head.snapshot_at)
 
     def _rebuild(self, connection: Connection) -> Replica:
-        head = records.head(connection, self._study, lock=False)  # raises if the study has been deleted
+        head = logbook.head(connection, self._study, lock=False)  # raises if the study has been deleted
         self._check_seen(connection, head)
         check_length(connection, self._study, head.n_events)
         for shot in intact_snapshots(connection, self._study, head.n_events, self._spoiled):
@@ -252,7 +252,7 @@ class Follower(Forked):
         row = records.find_study(connection, self._name)
         if row is None or row.id != self._study or row_checksum(row) != self._beginning:
             raise self._not_found()
-        head = records.head(connection, self._study, lock=False)
+        head = logbook.head(connection, self._study, lock=False)
         check_length(connection, self._study, head.n_events)
         for _ in logbook.read_all(connection, self._study, head.n_events, self._beginning):
             pass  # reading verifies
@@ -284,7 +284,7 @@ class Follower(Forked):
         replica = Replica(self._make(), self._beginning)
         while True:
             with self._storage.reading() as connection:
-                events = self._next_events(replica, connection, records.head(connection, self._study, lock=False))
+                events = self._next_events(replica, connection, logbook.head(connection, self._study, lock=False))
             if not events:
                 return replica
             self._apply(replica, events)

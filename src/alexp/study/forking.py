@@ -15,9 +15,6 @@ from __future__ import annotations
 import os
 import threading
 from abc import ABC, abstractmethod
-from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from weakref import WeakValueDictionary
 
 import alexp.common.compiling  # noqa: F401  registers before what follows
@@ -33,46 +30,6 @@ class Forked(ABC):
     @abstractmethod
     def after_fork(self, in_child: bool) -> None:
         """Called after a fork, in the parent and in the child."""
-
-
-class Transactions:
-    """Counts the open transactions of every thread; a fork waits until there is none."""
-
-    def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._inside: Counter[int] = Counter()  # by thread
-        self._halted = False
-
-    @contextmanager
-    def one(self) -> Iterator[None]:
-        """A block that counts as one transaction; waits while the process forks."""
-        me = threading.get_ident()
-        with self._changed:
-            self._changed.wait_for(lambda: not self._halted or me in self._inside)
-            self._inside[me] += 1
-        try:
-            yield
-        finally:
-            with self._changed:
-                self._inside -= Counter((me,))
-                self._changed.notify_all()
-
-    def halt(self, timeout: float) -> bool:
-        """Block new transactions, wait for those of other threads, and return whether none is left.
-
-        A transaction of the calling thread is not waited for: it cannot end meanwhile.
-        """
-        me = threading.get_ident()
-        with self._changed:
-            self._halted = True
-            self._changed.wait_for(lambda: not self._inside.keys() - {me}, timeout)
-            return not self._inside
-
-    def resume(self) -> None:
-        """After `halt`."""
-        with self._changed:
-            self._halted = False
-            self._changed.notify_all()
 
 
 _watched: WeakValueDictionary[int, Forked] = WeakValueDictionary()

@@ -18,14 +18,13 @@ from alexp.common.codec import Packable
 from alexp.common.memory import is_lack_of_memory
 from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
-from alexp.study import chain, logbook, records
-from alexp.study.chain import row_checksum
+from alexp.study import logbook, records
 from alexp.study.errors import StorageError, StorageWarning, StudyError, StudyExistsError, StudyNotFoundError, damaged
-from alexp.study.events import Event
+from alexp.study.events import Event, follows
 from alexp.study.logbook import StoredSnapshot
 from alexp.study.opening import Location, find_row, load_study, storage_at
-from alexp.study.records import StudyRow, arrays, events, snapshots, studies
-from alexp.study.storage import DEFAULT, Storage, stored_version
+from alexp.study.records import StudyRow, row_checksum
+from alexp.study.storage import DEFAULT, Storage, arrays, events, snapshots, stored_version, studies
 from alexp.study.study import Study
 
 _TOLERANCE = 1e-6  # of numbers that another version of the library may compute differently
@@ -103,7 +102,7 @@ def _check_file(connection: Connection, row: StudyRow, report: CheckReport) -> N
 
 
 def _check_log(connection: Connection, row: StudyRow, report: CheckReport) -> None:
-    head, newest = records.head(connection, row.id, lock=False), row_checksum(row)
+    head, newest = logbook.head(connection, row.id, lock=False), row_checksum(row)
     report.events = head.n_events
     for event in logbook.read_all(connection, row.id, head.n_events, newest):
         newest, report.intact = event.chain, event.seq + 1
@@ -113,7 +112,7 @@ def _check_log(connection: Connection, row: StudyRow, report: CheckReport) -> No
 
 
 def _check_snapshots(connection: Connection, row: StudyRow, report: CheckReport) -> None:
-    head, kept = records.head(connection, row.id, lock=False), logbook.snapshots_of(connection, row.id)
+    head, kept = logbook.head(connection, row.id, lock=False), logbook.snapshots_of(connection, row.id)
     report.snapshots, spoiled = len(kept), set[int]()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", StorageWarning)
@@ -227,10 +226,10 @@ def _rescued(connection: Connection, reports: list[SalvageReport]) -> Iterator[_
         row = StudyRow(**{entry.name: values[entry.name] for entry in fields(StudyRow)})
         log = _by_number(_rows(connection, events, row.id))
         try:
-            first = chain.row_checksum(row)
+            first = row_checksum(row)
         except (TypeError, ValueError):
             first = b""
-        if first != values["checksum"] and not (0 in log and chain.follows(first, log[0])):
+        if first != values["checksum"] and not (0 in log and follows(first, log[0])):
             report.lost.append(f"the study itself, row {number} of {studies.name}: its checksum is wrong")
             continue
         yield _rescue(connection, row, log, report)
@@ -242,8 +241,8 @@ def _rescued(connection: Connection, reports: list[SalvageReport]) -> Iterator[_
 
 def _rescue(connection: Connection, row: StudyRow, log: dict[int, Event], report: SalvageReport) -> _Rescue:
     intact: list[Event] = []
-    after = {0: chain.row_checksum(row)}
-    while (event := log.get(len(intact))) is not None and chain.follows(after[len(intact)], event):
+    after = {0: row_checksum(row)}
+    while (event := log.get(len(intact))) is not None and follows(after[len(intact)], event):
         intact.append(event)
         after[len(intact)] = event.chain
     report.saved = len(intact)
@@ -335,10 +334,10 @@ def _as_far_as_possible(connection: Connection, query: sa.Select[Any]) -> Iterat
 def _store(connection: Connection, rescue: _Rescue) -> None:
     """Write a study under a new number."""
     log, row = rescue.log, rescue.row
-    newest = log[-1].chain if log else chain.row_checksum(row)
+    newest = log[-1].chain if log else row_checksum(row)
     facts = {key: value for key, value in vars(row).items() if key != "id"}
     at = max((shot.n_events for shot in rescue.snapshots), default=0)
-    head = {"n_events": len(log), "snapshot_at": at, "checksum": chain.row_checksum(row), "chain": newest}
+    head = {"n_events": len(log), "snapshot_at": at, "checksum": row_checksum(row), "chain": newest}
     result = connection.execute(studies.insert().values(**facts, **head))
     assert result.inserted_primary_key is not None
     number = {"study_id": int(result.inserted_primary_key[0])}

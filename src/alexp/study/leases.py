@@ -23,7 +23,7 @@ from alexp.problem.offers import Offer
 from alexp.problem.plates import PlateLimits
 from alexp.study.errors import LeaseError
 from alexp.study.events import Event, worker_name
-from alexp.study.records import leases
+from alexp.study.storage import leases
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection

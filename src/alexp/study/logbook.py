@@ -1,6 +1,6 @@
 """The log of a study, its snapshots, and calls by their keys. Functions work in their caller's transaction.
 
-Events are appended at the end. All that is read is verified by the checksums of `chain`.
+Events are appended at the end. All that is read is verified by the checksums of `events`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from sqlalchemy.engine import Connection
 from alexp.algorithms.saving import FORMAT
 from alexp.common.warning import caution
 from alexp.problem.objectives import Value
-from alexp.study import chain, records
-from alexp.study.errors import StorageError, StorageWarning, UnknownOutcomeError, damaged
+from alexp.study.errors import StorageError, StorageWarning, StudyNotFoundError, UnknownOutcomeError, damaged
 from alexp.study.events import (
     AMENDS,
     FAILED,
@@ -28,11 +27,15 @@ from alexp.study.events import (
     belief_is_due,
     decompress,
     detail_of,
+    digest,
+    follows,
+    key_of,
     public_event,
     reward_of,
+    verify,
+    with_checksums,
 )
-from alexp.study.records import damage_errors, events, is_unreadable, snapshots, studies
-from alexp.study.storage import Storage
+from alexp.study.storage import Storage, damage_errors, events, is_unreadable, snapshots, studies
 from alexp.study.view import PendingAsk
 
 if TYPE_CHECKING:
@@ -46,6 +49,10 @@ _MOST_BYTES = 2**26  # of details read at a time: contextual rounds may store up
 _COLUMNS = [events.c[field.name] for field in fields(Event)]
 
 # Built once: these run at every ask and tell.
+_HEAD = sa.select(studies.c.n_events, studies.c.snapshot_at, studies.c.chain).where(
+    studies.c.id == sa.bindparam("study")
+)
+_LOCK = _HEAD.with_for_update()
 _RANGE = (
     events.c.study_id == sa.bindparam("study"),
     events.c.seq >= sa.bindparam("start"),
@@ -68,12 +75,29 @@ _PAIRS = sa.select(*_COLUMNS, _before.c.chain.label("chain_before")).select_from
 )
 
 
+class Head(NamedTuple):
+    """The end of a log: number of events, number of events in the newest snapshot, checksum of the last event."""
+
+    n_events: int
+    snapshot_at: int
+    chain: bytes
+
+
+def head(connection: Connection, study: int, lock: bool) -> Head:
+    """The end of the log; with `lock`, no other process can append until the commit."""
+    with damage_errors("the end of the log of the study"):
+        row = connection.execute(_LOCK if lock else _HEAD, {"study": study}).first()
+        if row is not None:
+            return Head(int(row[0]), int(row[1]), bytes(row[2] or b""))
+    raise StudyNotFoundError("the study has been deleted")
+
+
 def append(connection: Connection, study: int, new: Sequence[Event], before: bytes, key: str) -> bytes:
     """Add the events of one call at the end of the log, whose checksum is `before`; returns the new checksum.
 
     The caller holds the lock.
     """
-    sealed = list(chain.with_checksums(before, new, key))
+    sealed = list(with_checksums(before, new, key))
     rows, newest = [{"study_id": study} | vars(event) for event in sealed], sealed[-1].chain
     total = {"study": study, "total": new[-1].seq + 1, "newest": newest}
     if connection.dialect.name == "postgresql" and len(rows) == 1:  # one round trip to the server instead of two
@@ -90,7 +114,7 @@ def append(connection: Connection, study: int, new: Sequence[Event], before: byt
 def verified_events(connection: Connection, study: int, start: int, stop: int, before: bytes) -> list[Event]:
     """Events number `start` to `stop` - 1, in order, verified: they follow the checksum `before`."""
     found = read(connection, study, start, stop)
-    chain.verify(before, found, start, stop)
+    verify(before, found, start, stop)
     return found
 
 
@@ -187,7 +211,7 @@ def _matching(connection: Connection, study: int, *conditions: sa.ColumnElement[
         event = Event(*values)
         if event.seq == 0:
             before = checksum_after(connection, study, 0)
-        if not chain.follows(before or b"", event):
+        if not follows(before or b"", event):
             raise damaged(f"event {event.seq}, or the one before it, is damaged: its checksum is wrong")
         yield event
 
@@ -204,11 +228,11 @@ def _matching_between(
 
 def events_of_call(connection: Connection, study: int, key: str) -> list[Event]:
     """The events of the call with this key, in order; empty if the call was not stored."""
-    found = list(_matching(connection, study, events.c.key == chain.key_of(key, 0)))
+    found = list(_matching(connection, study, events.c.key == key_of(key, 0)))
     while found:  # events of one call are consecutive
         last = found[-1].seq
         for event in _matching(connection, study, events.c.seq > last, events.c.seq <= last + len(found)):
-            if event.key != chain.key_of(key, len(found)):
+            if event.key != key_of(key, len(found)):
                 return found
             found.append(event)
         if found[-1].seq == last:
@@ -325,6 +349,11 @@ class LogCache:
 _KEPT = 2  # in case the newest cannot be read
 
 
+def snapshot_checksum(n_events: int, layout: int, library: str, chain: bytes, data: bytes) -> bytes:
+    """Checksum of a snapshot; `chain` is the checksum of the last event that the snapshot contains."""
+    return digest(chain, ("alexp snapshot", n_events, layout, library), data)
+
+
 @dataclass(frozen=True)
 class StoredSnapshot:
     """A row of the table `snapshots`: a compressed state after `n_events` events."""
@@ -339,10 +368,8 @@ class StoredSnapshot:
     @property
     def is_intact(self) -> bool:
         try:
-            return (
-                chain.snapshot_checksum(self.n_events, self.format, self.library, self.chain, self.data)
-                == self.checksum
-            )
+            own = snapshot_checksum(self.n_events, self.format, self.library, self.chain, self.data)
+            return own == self.checksum
         except (TypeError, ValueError):
             return False
 
@@ -361,12 +388,12 @@ def write_snapshot(
 
     `spoiled` are the numbers of events of damaged snapshots, which are deleted, too.
     """
-    latest = records.head(connection, study, lock=True).snapshot_at
+    latest = head(connection, study, lock=True).snapshot_at
     if latest >= n_events and latest not in spoiled:
         return  # another process has written one
     own = snapshots.c.study_id == study
     connection.execute(snapshots.delete().where(own, snapshots.c.n_events.in_(spoiled)))
-    checksum = chain.snapshot_checksum(n_events, FORMAT, library, newest, data)
+    checksum = snapshot_checksum(n_events, FORMAT, library, newest, data)
     values = {"format": FORMAT, "library": library, "data": data, "chain": newest, "checksum": checksum}
     connection.execute(snapshots.insert().values(study_id=study, n_events=n_events, **values))
     connection.execute(studies.update().where(studies.c.id == study).values(snapshot_at=n_events))
@@ -464,7 +491,7 @@ def find_lost_call(storage: Storage, study: int, key: str, wrote: Sequence[Event
     what = describe(wrote)
 
     def stored(connection: Connection) -> list[Event]:
-        records.head(connection, study, lock=True)
+        head(connection, study, lock=True)
         return events_of_call(connection, study, key)
 
     def unknown(why: str) -> UnknownOutcomeError:

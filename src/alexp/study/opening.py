@@ -19,7 +19,7 @@ from alexp.common.codec import State
 from alexp.common.redaction import redact
 from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
-from alexp.study import problem, records
+from alexp.study import logbook, problem, records
 from alexp.study.errors import (
     ProblemMismatchError,
     StorageError,
@@ -169,7 +169,7 @@ def delete_study(name: str, storage: Location = DEFAULT) -> None:
     row = find_row(where, name)
     try:
         with where.writing() as connection:
-            records.head(connection, row.id, lock=True)
+            logbook.head(connection, row.id, lock=True)
             records.delete_study(connection, row.id)
     except UnknownOutcomeError as error:
         if _find_after_loss(where, name, error) == row:

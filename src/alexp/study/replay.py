@@ -358,14 +358,14 @@ class Replica:
 
     def check_ask(
         self,
-        wanted: int,
+        n: int | None,
         available: Available,
         distinct: bool,
         where: str | None = None,
         limits: PlateLimits | None = None,
     ) -> tuple[int, IntArray | None]:
         """Number of trials and allowed candidates for `ask`; raises if they are not valid. Changes nothing."""
-        wanted, allowed = self.algorithm.check_ask(wanted, available, where, limits)
+        wanted, allowed = self.algorithm.check_ask(n, available, where, limits)
         room = self.algorithm.domain.n_candidates if allowed is None else allowed.size
         if wanted > room and distinct:
             raise ValueError(f"n must be at most the {room} candidates to choose from when distinct, got {wanted}")

@@ -1,4 +1,4 @@
-"""Storage: the database of studies, its URL, transactions, schema version and errors."""
+"""Storage: the database of studies, its tables and their version, its URL, transactions and errors."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import ctypes
 import os
 import re
 import sqlite3
+import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -14,18 +16,144 @@ from typing import Any
 from urllib.parse import quote, quote_plus
 
 import sqlalchemy as sa
-from sqlalchemy import event
+from sqlalchemy import (
+    Boolean,
+    Column,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+    event,
+)
 from sqlalchemy.engine import URL, Connection, Engine, make_url
 
 from alexp.common.memory import OutOfMemoryError, is_lack_of_memory, out_of_memory
-from alexp.study.errors import StorageError, UnknownOutcomeError
-from alexp.study.forking import Forked, Transactions, watch
+from alexp.study.errors import StorageError, UnknownOutcomeError, damaged
+from alexp.study.forking import Forked, watch
 from alexp.study.openfile import Condition, Inode, OpenFile, inode_of
-from alexp.study.records import VERSION, VERSION_TABLE, metadata, studies, versions
 
+# -- tables ----------------------------------------------------------------------------------------------------
+
+VERSION = 1  # of the tables below; when they change, add 1 and a step to `UPGRADES`
+VERSION_TABLE = "alexp_version"
 # Steps from older versions of the tables: UPGRADES[k] changes tables of version k into those of version k + 1, in one
 # transaction. There is one version so far.
 UPGRADES: dict[int, Callable[[Connection], None]] = {}
+
+metadata = MetaData()
+
+versions = Table(VERSION_TABLE, metadata, Column("version", Integer, primary_key=True))  # one row
+
+studies = Table(
+    "alexp_studies",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("name", String(200), nullable=False),
+    Column("algorithm", String(100), nullable=False),
+    Column("settings", Text, nullable=False),  # JSON
+    Column("entropy", Text, nullable=False),  # seed of all randomness, a whole number of up to 128 bits
+    Column("problem", Text, nullable=False),  # JSON; arrays are references to alexp_arrays
+    Column("probe", Text, nullable=False),  # JSON: fingerprint and sketch of the features
+    Column("library", String(50), nullable=False),
+    Column("created_at", Double, nullable=False),  # seconds since 1970, UTC
+    Column("n_events", Integer, nullable=False),
+    Column("snapshot_at", Integer, nullable=False),  # events in the newest snapshot; 0 if there is none
+    Column("when_expired", String(10), nullable=False),  # "offer" or "abandon": see `create_study`
+    Column("checksum", LargeBinary, nullable=False),  # of the columns above except the two counts; see `events`
+    Column("chain", LargeBinary, nullable=False),  # checksum of the last event
+    UniqueConstraint("name", name="alexp_studies_name"),
+    sqlite_autoincrement=True,  # the id of a deleted study is never used again
+)
+
+events = Table(
+    "alexp_events",
+    metadata,
+    Column("study_id", Integer, ForeignKey("alexp_studies.id"), primary_key=True),
+    Column("seq", Integer, primary_key=True),  # 0, 1, 2, ...: the total order
+    Column("kind", String(10), nullable=False),  # see `events.Kind`
+    Column("trial", Integer, nullable=False),
+    Column("candidate", Integer),
+    Column("model", Integer),
+    Column("explored", Boolean),
+    Column("propensity", Double),
+    Column("reward", Double),
+    Column("at", Double, nullable=False),
+    Column("worker", String(200), nullable=False),
+    Column("detail", LargeBinary),  # compressed JSON: the round (see `events.Detail`), q and returns in force
+    Column("key", String(120), nullable=False),  # of the call, and the position of the event in it
+    Column("chain", LargeBinary, nullable=False),  # checksum of the event and all before it
+    Index("alexp_events_key", "study_id", "key", unique=True),
+)
+
+snapshots = Table(
+    "alexp_snapshots",
+    metadata,
+    Column("study_id", Integer, ForeignKey("alexp_studies.id"), primary_key=True),
+    Column("n_events", Integer, primary_key=True),
+    Column("format", Integer, nullable=False),
+    Column("library", String(50), nullable=False),
+    Column("data", LargeBinary, nullable=False),  # compressed JSON
+    Column("chain", LargeBinary, nullable=False),  # checksum of the last event in it
+    Column("checksum", LargeBinary, nullable=False),
+)
+
+arrays = Table(
+    "alexp_arrays",
+    metadata,
+    Column("study_id", Integer, ForeignKey("alexp_studies.id"), primary_key=True),
+    Column("hash", String(64), primary_key=True),
+    Column("part", Integer, primary_key=True),
+    Column("dtype", String(20), nullable=False),
+    Column("shape", Text, nullable=False),  # JSON
+    Column("data", LargeBinary, nullable=False),  # compressed bytes of one part
+)
+
+# Which worker measures a pending trial, and until when it is reserved. Not part of the log: leases expire by the clock,
+# and decisions of a study must not depend on that.
+leases = Table(
+    "alexp_leases",
+    metadata,
+    Column("study_id", Integer, ForeignKey("alexp_studies.id"), primary_key=True),
+    Column("trial", Integer, primary_key=True),
+    Column("worker", String(200), nullable=False),
+    Column("seconds", Double, nullable=False),  # by which a heartbeat prolongs it
+    Column("taken_at", Double, nullable=False),  # seconds since 1970, UTC
+    Column("heartbeat_at", Double, nullable=False),
+    Column("expires_at", Double, nullable=False),
+)
+
+
+# -- damage ----------------------------------------------------------------------------------------------------
+
+_ILLEGIBLE = ("decode", "utf-8", "string or blob too big", "datatype mismatch")
+
+
+def is_unreadable(error: Exception, connection: Connection) -> bool:
+    """Whether the error concerns single values of a SQLite file, so that other rows can be read."""
+    is_about_values = "no such" not in str(error) and "locked" not in str(error) and not is_lack_of_memory(error)
+    return connection.dialect.name == "sqlite" and is_about_values
+
+
+@contextmanager
+def damage_errors(what: str, intact: int | None = None) -> Iterator[None]:
+    """Turn errors about values of a wrong type into `StorageError`; a lack of memory is raised unchanged."""
+    try:
+        yield
+    except (TypeError, ValueError, OverflowError, LookupError) as error:
+        if is_lack_of_memory(error):
+            raise
+        raise damaged(f"{what} cannot be read ({type(error).__name__})", intact) from error
+    except sa.exc.DBAPIError as error:
+        if any(word in str(error.orig).lower() for word in _ILLEGIBLE):
+            raise damaged(f"{what} cannot be read (it is not text)", intact) from error
+        raise
+
 
 # -- addresses -------------------------------------------------------------------------------------------------
 
@@ -155,6 +283,46 @@ _RESTORE = (
 _inherited: list[Engine | None] = []  # of the parent process; referenced here so that they are never closed
 _torn_files: set[str] = set()  # files on which the parent process had an open transaction at the fork
 _overwritten: set[Inode | None] = set()  # files that were overwritten while this process had them open
+
+
+class Transactions:
+    """Counts the open transactions of every thread; a fork waits until there is none."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._inside: Counter[int] = Counter()  # by thread
+        self._halted = False
+
+    @contextmanager
+    def one(self) -> Iterator[None]:
+        """A block that counts as one transaction; waits while the process forks."""
+        me = threading.get_ident()
+        with self._changed:
+            self._changed.wait_for(lambda: not self._halted or me in self._inside)
+            self._inside[me] += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._inside -= Counter((me,))
+                self._changed.notify_all()
+
+    def halt(self, timeout: float) -> bool:
+        """Block new transactions, wait for those of other threads, and return whether none is left.
+
+        A transaction of the calling thread is not waited for: it cannot end meanwhile.
+        """
+        me = threading.get_ident()
+        with self._changed:
+            self._halted = True
+            self._changed.wait_for(lambda: not self._inside.keys() - {me}, timeout)
+            return not self._inside
+
+    def resume(self) -> None:
+        """After `halt`."""
+        with self._changed:
+            self._halted = False
+            self._changed.notify_all()
 
 
 class _Connection(sqlite3.Connection):

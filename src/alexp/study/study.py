@@ -34,7 +34,7 @@ from alexp.problem.domains import Available, Domain, FiniteSet
 from alexp.problem.objectives import Measurements, Reward, Value
 from alexp.problem.offers import Offer
 from alexp.problem.plates import check_unrestricted
-from alexp.study import leases, logbook, records
+from alexp.study import leases, logbook
 from alexp.study.candidates import (
     TrialLine,
     contextual_observations,
@@ -56,6 +56,7 @@ from alexp.study.leases import (
     check_lease,
 )
 from alexp.study.logbook import LogCache, describe, same_call, same_rewards
+from alexp.study.records import StudyRow
 from alexp.study.replay import Replica, as_stored, offer_from, recordable
 from alexp.study.storage import Storage
 from alexp.study.view import Counts, Explanation, HeldTrial, Standing, StudyView, TellCounts
@@ -105,15 +106,16 @@ class Study:
     is therefore in the database, and all processes agree on every trial.
     """
 
-    def __init__(
-        self, storage: Storage, row: records.StudyRow, make: Callable[[], Algorithm], first: Algorithm
-    ) -> None:
+    def __init__(self, storage: Storage, row: StudyRow, make: Callable[[], Algorithm], first: Algorithm) -> None:
         self.name, self.created_at, self.library, self.storage = row.name, row.created_at, row.library, storage
         self._id, self._is_contextual = row.id, first.is_contextual
         self.when_expired: WhenExpired = "abandon" if row.when_expired == "abandon" else "offer"
         self._follower = Follower(storage, row, make, first)
         self._log_cache: tuple[Replica, LogCache] | None = None
         self._last_view: tuple[Replica, ViewOptions, dict[int, Lease], StudyView] | None = None
+
+    def __dir__(self) -> list[str]:
+        return sorted(set(super().__dir__()) - {"counting", "explanation", "refresh"})  # for the service and the shell
 
     # -- asking ------------------------------------------------------------------------------------------------
 
@@ -188,8 +190,8 @@ class Study:
 
         def check(replica: Replica) -> AskRequest:
             if not is_contextual:
-                limits, wanted = replica.algorithm.plate_limits(at_most, together), 1 if n is None else n
-                return AskRequest(*replica.check_ask(wanted, available, distinct, where, limits), limits=limits)
+                limits = replica.algorithm.plate_limits(at_most, together)
+                return AskRequest(*replica.check_ask(n, available, distinct, where, limits), limits=limits)
             if not replica.still_offers(rounds):  # an arm was added meanwhile
                 rounds[:] = offers_for(replica.algorithm.models, replica.algorithm.domain, n, available, presented)
             return AskRequest(len(rounds), None, offers=tuple(replica.check_offers(rounds, distinct)))
@@ -732,7 +734,7 @@ class Study:
         """
         start, most = count("since", since, 0), None if limit is None else count("limit", limit)
         with self.storage.reading() as connection:
-            stop = records.head(connection, self._id, lock=False).n_events  # raises if the study has been deleted
+            stop = logbook.head(connection, self._id, lock=False).n_events  # raises if the study has been deleted
             stop = stop if most is None else min(stop, start + most)
             return logbook.public_events(connection, self._id, start, stop)
 
@@ -741,7 +743,7 @@ class Study:
         import pandas as pd  # slow to import, and needed here only
 
         with self.storage.reading() as connection:
-            head = records.head(connection, self._id, lock=False)
+            head = logbook.head(connection, self._id, lock=False)
             rows = logbook.event_times(connection, self._id, head.n_events)
         frame = pd.DataFrame(rows, columns=["kind", "trial", "at", "worker"])
         frame["at"] = pd.to_datetime(frame["at"], unit="s", utc=True)
@@ -750,7 +752,7 @@ class Study:
     def beliefs(self) -> list[tuple[int, BeliefRecord]]:
         """(trial, {"told", "q", "returns", "models"}) at the asks for which they were recorded."""
         with self.storage.reading() as connection:
-            head = records.head(connection, self._id, lock=False)
+            head = logbook.head(connection, self._id, lock=False)
             return logbook.beliefs(connection, self._id, 0, head.n_events)
 
     # -- keeping up --------------------------------------------------------------------------------------------

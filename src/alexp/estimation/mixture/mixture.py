@@ -23,12 +23,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from math import expm1, inf, isfinite, lgamma, log, pi, sinh, sqrt
-from typing import NamedTuple, TypedDict, Unpack
+from typing import NamedTuple, TypedDict, Unpack, cast
 
 import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
-from alexp.common.backends import entries
 from alexp.common.codec import Packable
 from alexp.common.schema import SQUARE, anything, number, record
 from alexp.estimation.factory import posterior_grid
@@ -600,6 +599,12 @@ def improvements(above: FloatArray, variance: FloatArray, freedom: float, width:
     low = entries(logarithms, left)
     gains = std * np.exp(low + (place - left) * (entries(logarithms, left + 1) - low))
     return np.asarray(np.maximum(gains, above))  # what lies beyond the table is certain
+
+
+def entries(table: FloatArray, indices: IntArray) -> FloatArray:
+    """Entries of a table (k,) by indices of any shape, computed where these are: NumPy does not dispatch on indices."""
+    entries_of = getattr(indices, "entries_of", None)
+    return np.asarray(table[indices]) if entries_of is None else cast(FloatArray, entries_of(table))
 
 
 @lru_cache(maxsize=4)
