@@ -141,8 +141,8 @@ class Certified(Algorithm):
         """
         fraction("delta", delta)
         check = self._cached(("check", delta), lambda: self._certify().check(delta))
-        ids = self._log.told_in_order()
-        trials = tuple(int(ids[position]) for position in check.trials)
+        ids = self._log.told_in_order() if check.trials else []
+        trials = tuple(ids[position] for position in check.trials)
         return replace(check, rejected=self._numbers()[check.rejected], trials=trials)
 
     def stop_report(
