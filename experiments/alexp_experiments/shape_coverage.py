@@ -1,7 +1,7 @@
 """How often certificates from the shape of the noise fail, and what not knowing the size of the noise costs.
 
-``python -m alexp_experiments.shape_coverage`` prints the tables of docs/certificates-results.md. Every run is adaptive and is
-looked at after every reward: it has failed if at some moment the true model was ruled out, or the reward of some
+``python -m alexp_experiments.shape_coverage`` prints the tables of docs/certificates-results.md. Every run is adaptive
+and is looked at after every reward: it has failed if at some moment the true model was ruled out, or the reward of some
 candidate was outside the band of the true model. Beside it the same rewards are certified with the noise level and a
 bound on the norm stated (1.5 times the true norm).
 """
