@@ -9,10 +9,10 @@ bound on the norm stated (1.5 times the true norm).
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from itertools import repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +20,6 @@ import numpy as np
 from alexp.common.arrays import FloatArray
 from alexp.decision.widths import model_radii, model_radii_with_constant
 from alexp.estimation.factory import posteriors
-from alexp.estimation.posteriors import Posteriors
 from alexp.estimation.shape import ShapeLedger
 from alexp.problem import ModelClass
 from alexp_experiments.alarms import interval
@@ -154,15 +153,6 @@ def run(problem: CoverageProblem, seed: int, noise: Noise = _gaussian) -> ShapeR
     return ShapeRun(lost_model, lost_band, int(gone[wrong].max()), int(gone_known[wrong].max()), ratios)
 
 
-def _known_radii(known: Posteriors, problem: CoverageProblem, bound: float) -> FloatArray:
-    """Squared radii with noise and norm stated."""
-    numbers = problem.noise / bound, problem.noise, bound, _DELTA
-    fits = known.residuals(), known.log_determinants()
-    if problem.intercept:
-        return model_radii_with_constant(*fits, known.counts, *numbers)
-    return model_radii(*fits, *numbers)
-
-
 def _smallest(maps: dict[str, FloatArray], true: FloatArray, problem: CoverageProblem) -> FloatArray:
     features = list(maps.values())[_TRUE]
     return np.asarray(np.linalg.lstsq(features, true - problem.offset, rcond=None)[0])
@@ -199,12 +189,15 @@ def _row(name: str, runs: Sequence[ShapeRun], widths: bool) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def _table(name: str, runs: int) -> str:
-    """One row of one of the tables."""
+def _problem(name: str) -> tuple[CoverageProblem, Noise]:
+    """A row of one of the tables: a problem with Gaussian noise, or the first problem with another noise."""
     known = {problem.name: problem for problem in PROBLEMS}
-    if name in known:
-        return _row(name, [run(known[name], seed) for seed in range(runs)], True)
-    return _row(name, [run(PROBLEMS[0], seed, OTHER_NOISE[name]) for seed in range(runs)], False)
+    return (known[name], _gaussian) if name in known else (PROBLEMS[0], OTHER_NOISE[name])
+
+
+def _run(name: str, seed: int) -> ShapeRun:
+    problem, noise = _problem(name)
+    return run(problem, seed, noise)
 
 
 def main() -> None:
@@ -212,7 +205,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m alexp_experiments.shape_coverage", description=__doc__)
     parser.add_argument("table", choices=("problems", "noise"))
     parser.add_argument("--runs", type=int, default=1000)
-    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--processes", type=int, default=os.cpu_count())
     chosen = parser.parse_args()
     if chosen.table == "problems":
         names = [problem.name for problem in PROBLEMS]
@@ -223,8 +216,9 @@ def main() -> None:
         head = "| noise | true model lost; model or band lost | 95% interval |\n|---|---|---|"
     print(head, flush=True)
     with ProcessPoolExecutor(chosen.processes) as pool:
-        for row in pool.map(_table, names, repeat(chosen.runs)):
-            print(row, flush=True)
+        jobs = [[pool.submit(_run, name, seed) for seed in range(chosen.runs)] for name in names]
+        for name, runs in zip(names, jobs, strict=True):
+            print(_row(name, [one.result() for one in runs], chosen.table == "problems"), flush=True)
 
 
 if __name__ == "__main__":

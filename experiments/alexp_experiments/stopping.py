@@ -23,7 +23,6 @@ import warnings
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from itertools import repeat
 from pathlib import Path
 from typing import NamedTuple
 
@@ -199,15 +198,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m alexp_experiments.stopping", description=__doc__)
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--cases", type=int, nargs="*", default=range(len(CASES)), help="which problems, from 0")
-    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--processes", type=int, default=os.cpu_count())
     chosen = parser.parse_args()
     names = ["", "good one found at", *RULES, "certified", "report and estimate false at some look"]
     names += ["their epsilon after 40", "alarms"]
     print(f"|{' | '.join(names)} |\n{'|---' * len(names)}|")
     with ProcessPoolExecutor(chosen.processes) as pool:
-        for case in (CASES[number] for number in chosen.cases):
-            seeds = min(chosen.seeds, case.seeds)
-            print(row_of(case, list(pool.map(_quiet_play, repeat(case, seeds), range(seeds)))), flush=True)
+        cases = [CASES[number] for number in chosen.cases]
+        seeds = [range(min(chosen.seeds, case.seeds)) for case in cases]
+        jobs = [[pool.submit(_quiet_play, case, seed) for seed in own] for case, own in zip(cases, seeds, strict=True)]
+        for case, runs in zip(cases, jobs, strict=True):
+            print(row_of(case, [one.result() for one in runs]), flush=True)
     print("\n" + closing(chosen.seeds))
 
 

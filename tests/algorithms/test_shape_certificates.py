@@ -72,12 +72,33 @@ def test_without_the_shape_there_is_none_and_the_remedy_is_named():
         alexp.EvidenceMixture(models, domain, noise="laplace")
 
 
-def test_numbers_that_are_stated_are_used_instead():
+@pytest.mark.parametrize("noise_std", [0.9, 10.0])  # about right, and ten times too much: then the shape is tighter
+def test_numbers_and_shape_share_delta(noise_std):
     models, domain, rewards = problem()
-    stated = {"noise_std": 1.0, "reward_bound": 80.0}
-    one = measured(alexp.EvidenceMixture(models, domain, **stated, random_state=0), rewards, 20)
-    two = measured(alexp.EvidenceMixture(models, domain, **stated, noise="gaussian", random_state=0), rewards, 20)
-    assert str(one.stop_report()) == str(two.stop_report())
+    numbers = {"noise_std": noise_std, "reward_bound": 80.0}
+    settings = numbers, {"noise": "gaussian", "reward_bound": 80.0}, {**numbers, "noise": "gaussian"}
+    stated, shaped, both = (alexp.EvidenceMixture(models, domain, **own, random_state=0) for own in settings)
+    rng = np.random.default_rng(3)
+    for t, index in enumerate(rng.permutation(N)[:40].tolist(), 1):
+        y = rewards[index] + 0.9 * rng.standard_normal()
+        for opt in (stated, shaped, both):
+            opt.observe(index, y)
+        if t == 4:  # too few for the shape
+            assert both.confidence("c0", 0.1) == stated.confidence("c0", 0.05)
+    told = (stated, 0.05), (shaped, 0.05), (both, 0.1)
+    ends = [np.array([opt.confidence(x, delta) for x in domain.points]).T for opt, delta in told]
+    assert np.all(ends[2][0] == np.maximum(ends[0][0], ends[1][0]))
+    assert np.all(ends[2][1] == np.minimum(ends[0][1], ends[1][1]))
+    tighter = np.ptp(ends[1], axis=0) < np.ptp(ends[0], axis=0)
+    assert tighter.all() == (noise_std == 10.0)
+    kept = [set(opt.plausible_models(delta)) for opt, delta in told]
+    assert kept[2] == kept[0] & kept[1]
+    reports = [opt.stop_report(delta) for opt, delta in told]
+    assert reports[2].epsilon <= min(reports[0].epsilon, reports[1].epsilon)
+    assert both.rests_on == (
+        f"if one of the 2 models is true, errors are bell-shaped, the noise is at most noise_std = {noise_std:g} and "
+        "rewards are within reward_bound = 80"
+    )
 
 
 def test_nothing_is_certified_with_too_few_rewards():
@@ -160,7 +181,7 @@ def test_collinear_columns_change_nothing():
     local = [run._certify().plausible(0.05) for run in runs]
     assert [run._certify()._ledger.ranks.tolist() for run in runs] == [[3, 4], [3, 4]]
     assert runs[1]._certify()._ledger.residuals == pytest.approx(runs[0]._certify()._ledger.residuals, rel=1e-8)
-    assert all(np.isfinite(found.radii).all() for found in local)
+    assert all(np.isfinite(radii).all() for found in local for _, radii in found.sets)
     assert np.isfinite(bands(runs[1])).all()
 
 

@@ -50,10 +50,11 @@ def slow_models_log_density(models, table, data, t0):
         logs = []
         contrasts = helmert(n) if lead else np.eye(n)
         for group in models.groups:
-            for ratio in shape.RATIOS:
+            for ratio, share in zip(shape.RATIOS, shape.SHARES, strict=True):
                 cov = rows[:n, group] @ rows[:n, group].T / group.size + ratio * np.eye(n)
                 cov = contrasts @ cov @ contrasts.T  # df = 2 and scale K are what IG(1, 1) makes of N(0, s^2 K)
-                logs.append(multivariate_t(np.zeros(len(cov)), cov, df=2.0).logpdf(contrasts @ y[:n]))
+                density = multivariate_t(np.zeros(len(cov)), cov, df=2.0).logpdf(contrasts @ y[:n])
+                logs.append(density + np.log(share))
         return logsumexp(logs) - 0.5 * lead * np.log(n)
 
     return joint(t) - joint(t0)
@@ -62,6 +63,7 @@ def slow_models_log_density(models, table, data, t0):
 @pytest.mark.parametrize("intercept", [True, False])
 def test_log_density_is_that_of_dense_student_processes(intercept, monkeypatch):
     monkeypatch.setattr(shape, "RATIOS", np.array([1e-2, 1.0]))
+    monkeypatch.setattr(shape, "SHARES", np.array([1.0, 3.0]))
     rng, models, table, rewards = problem(1, intercept=intercept)
     data = told(rng, table, rewards, 14)
     ledger = followed(models, table, data)
@@ -208,3 +210,17 @@ def test_true_model_and_bands_are_kept_and_wrong_models_go():
         left.append(ledger.plausible(0.05).size)
     assert lost <= 20
     assert np.median(left) == 1
+
+
+def test_statements_do_not_depend_on_when_one_asked():
+    rng, models, table, rewards = problem(12)
+    data = told(rng, table, rewards + 3.0 * np.cos(9.0 * np.arange(40)), 70)
+    once, often = shape.ShapeLedger(models, table.T), shape.ShapeLedger(models, table.T)
+    for t in range(1, 71):
+        often.catch_up(Rewards(data.indices[:t], data.rewards[:t], data.rows[:t]))
+        often.look()
+    once.catch_up(data)
+    once.look()
+    assert once.history == often.history
+    assert len(once.history) < 60
+    np.testing.assert_array_equal(once.largest, often.largest)

@@ -31,10 +31,10 @@ from alexp.algorithms.certifier import (
     Certifier,
     PlausibleFits,
     ShapeCertifier,
+    SharedCertifier,
     StatedCertifier,
     condition,
     missing,
-    shape_condition,
 )
 from alexp.algorithms.log import TrialLog
 from alexp.algorithms.offer_log import Forgotten
@@ -87,12 +87,9 @@ class Certified(Algorithm):
     @property
     def rests_on(self) -> str:
         """What every certificate rests on, as a clause: "if one of the 3 models is true, ..."."""
-        n_models, reason = self._certified_models().n_models, missing(self.stated)
-        if reason is None:
-            return condition(self.stated, n_models)
-        if self.noise is None:
+        if self.noise is None and (reason := missing(self.stated)) is not None:
             raise NotCertified(reason)
-        return shape_condition(n_models, self.stated.reward_bound, self.reward_range)
+        return condition(self.stated, self._certified_models().n_models, self.noise, self.reward_range)
 
     def plausible_models(self, delta: float = DELTA) -> IntArray:
         """Numbers of the models not yet ruled out, in increasing order; at least one, or NotCertified.
@@ -123,9 +120,7 @@ class Certified(Algorithm):
                 "x is no candidate, and reward_bound says nothing about other points, because the features of some "
                 "models are linearly dependent on the candidates; state norm_bound, or refine the domain"
             )
-        lower, upper, _ = plausible.fits.envelope(
-            plausible.local, plausible.radii, Choices(None, np.ascontiguousarray(rows.T))
-        )
+        lower, upper = plausible.envelope(Choices(None, np.ascontiguousarray(rows.T)))
         if not np.isfinite(upper - lower).any():
             raise NotCertified("x has features that no reward so far says anything about; measure one that has them")
         if self._sign < 0.0:
@@ -141,8 +136,8 @@ class Certified(Algorithm):
         """
         fraction("delta", delta)
         check = self._cached(("check", delta), lambda: self._certify().check(delta))
-        ids = self._log.told_in_order()
-        trials = tuple(int(ids[position]) for position in check.trials)
+        ids = self._log.told_in_order() if check.trials else []
+        trials = tuple(ids[position] for position in check.trials)
         return replace(check, rejected=self._numbers()[check.rejected], trials=trials)
 
     def stop_report(
@@ -204,21 +199,19 @@ class Certified(Algorithm):
 
     def _certified_report(self, report: StopReport, round_: Round, position: int) -> StopReport:
         """The report about the choice at `position`, filled in; NotCertified where nothing is proved."""
-        certifier, (fits, local, radii), checked = self._certificate(report.delta)
-        gaps, estimates = fits.largest_gaps(local, radii, round_.choices, position)
+        certifier, plausible, checked = self._certificate(report.delta)
+        gaps, estimates = plausible.largest_gaps(round_.choices, position)
         if not np.isfinite(gaps).all():
             raise NotCertified(
                 "candidates have features that no reward so far says anything about; measure some of these"
             )
         disagrees = np.flatnonzero(estimates > 0.0 if report.target is None else gaps > report.target)
         ranked = disagrees[np.argsort(-gaps[disagrees], kind="stable")]
-        numbers, now = self._numbers()[local], float(gaps.max())
+        numbers, now = self._numbers()[plausible.local], float(gaps.max())
         if self.reward_range is not None:
-            lower, _, _ = fits.envelope(
-                local, radii, Choices(None, np.ascontiguousarray(round_.choices.table[:, [position]]))
-            )
+            lower, _ = plausible.envelope(Choices(None, np.ascontiguousarray(round_.choices.table[:, [position]])))
             now = min(now, self.reward_range.largest_gap(float(lower[0]), self._sign))
-        between = certifier.between(PlausibleFits(fits, local, radii), self.domain, position, now)
+        between = certifier.between(plausible, self.domain, position, now)
         return replace(
             report, epsilon=now, plausible=numbers, disagreeing=numbers[ranked], kind="certified",
             between_candidates=between, checked=checked, rests_on=self.rests_on,
@@ -281,12 +274,22 @@ class Certified(Algorithm):
                 f"certificates look at models one by one, and {self.models.n_models} are enumerated, never listed"
             )
         if self._certifier is None:
-            problem = self._certified_models(), self._candidates
-            by_shape = self.noise is not None and missing(self.stated) is not None
-            made = ShapeCertifier(*problem, self._reward_size()) if by_shape else StatedCertifier(*problem, self.stated)
-            self._certifier = made
+            self._certifier = self._new_certifier()
         self._certifier.told = self._cached("told", self._rewards_told)
         return self._certifier
+
+    def _new_certifier(self) -> Certifier:
+        """By what was stated: numbers, the shape of the noise, or both where the models allow it."""
+        problem, unknown = (self._certified_models(), self._candidates), missing(self.stated) is not None
+        if self.noise is None:
+            return StatedCertifier(*problem, self.stated)
+        try:
+            shape = ShapeCertifier(*problem, self._reward_size())
+        except NotCertified:
+            if unknown:
+                raise
+            return StatedCertifier(*problem, self.stated)
+        return shape if unknown else SharedCertifier(StatedCertifier(*problem, self.stated), shape)
 
     def _reward_size(self) -> float | None:
         """How far rewards of candidates lie from a constant, or from zero where models have none; None if unknown."""

@@ -5,12 +5,13 @@ marginal likelihoods of all M models. Divided by the likelihood of the truth it 
 starts at one, so by Ville's inequality it exceeds 1/delta at any time with probability at most delta. The ridge penalty
 of the fits is the prior used in that average; any fixed value is valid, noise_std over the norm is the natural one.
 With an unpenalised intercept the first reward fixes the constant: delta is split between that reward's noise and all
-that follows. Where only the shape of the noise was stated, `estimation.shape` has the argument.
+that follows. Where the shape of the noise was stated, `estimation.shape` has the argument. Both share delta.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple, Protocol
 
@@ -54,11 +55,30 @@ class Bands(Protocol):
 
 
 class PlausibleFits(NamedTuple):
-    """The fits that are not ruled out: positions among the fits, and the radii of their confidence sets."""
+    """The models that are not ruled out: their positions, and one or more fits with the radii of confidence sets.
 
-    fits: Bands
+    Where there are several, all of them hold at once.
+    """
+
     local: IntArray
-    radii: FloatArray
+    sets: tuple[tuple[Bands, FloatArray], ...]
+
+    def envelope(self, choices: Choices) -> tuple[FloatArray, FloatArray]:
+        """Smallest and largest reward, (n,) each."""
+        ends = [fits.envelope(self.local, radii, choices)[:2] for fits, radii in self.sets]
+        lower, upper = np.array(ends).transpose(1, 0, 2)
+        return lower.max(axis=0), upper.min(axis=0)
+
+    def largest_gaps(self, choices: Choices, reference: int) -> tuple[FloatArray, FloatArray]:
+        """By how much some choice can beat the one at `reference`: within the radii, and by the estimates, (K,)."""
+        found = [fits.largest_gaps(self.local, radii, choices, reference) for fits, radii in self.sets]
+        return np.min([gaps for gaps, _ in found], axis=0), found[0][1]
+
+    def both(self, other: PlausibleFits) -> PlausibleFits:
+        """What neither rules out."""
+        common = np.intersect1d(self.local, other.local)
+        parts = ((part.local, one) for part in (self, other) for one in part.sets)
+        return PlausibleFits(common, tuple((fits, radii[np.isin(own, common)]) for own, (fits, radii) in parts))
 
 
 def missing(stated: Stated) -> str | None:
@@ -75,17 +95,23 @@ def truth(n_models: int) -> str:
     return "the model is true" if n_models == 1 else f"one of the {n_models} models is true"
 
 
-def condition(stated: Stated, n_models: int) -> str:
+def condition(stated: Stated, n_models: int, noise: str | None = None, known: RewardRange | None = None) -> str:
     """What certificates rest on, as a clause; with both bounds stated, `norm_bound` is the one that is used.
 
     >>> condition(Stated(0.1, 2.0, None), 15)
     'if one of the 15 models is true, the noise is at most noise_std = 0.1 and rewards are within reward_bound = 2'
+    >>> condition(Stated(None, None, None), 3, "gaussian")
+    'if one of the 3 models is true and errors are bell-shaped'
     """
-    if stated.norm_bound is None:
-        bound = f"rewards are within reward_bound = {stated.reward_bound:g}"
-    else:
-        bound = f"its norm is within norm_bound = {stated.norm_bound:g}"
-    return f"if {truth(n_models)}, the noise is at most noise_std = {stated.noise_std:g} and {bound}"
+    parts, sizes = [truth(n_models)], missing(stated) is None
+    parts += [] if noise is None else ["errors are bell-shaped"]
+    parts += [f"the noise is at most noise_std = {stated.noise_std:g}"] if sizes else []
+    if sizes and stated.norm_bound is not None:
+        parts.append(f"its norm is within norm_bound = {stated.norm_bound:g}")
+    elif stated.reward_bound is not None:
+        parts.append(f"rewards are within reward_bound = {stated.reward_bound:g}")
+    parts += [] if noise is None or known is None else [f"rewards lie between {known.low:g} and {known.high:g}"]
+    return f"if {', '.join(parts[:-1])} and {parts[-1]}"
 
 
 class Certifier(ABC):
@@ -209,7 +235,7 @@ class StatedCertifier(Certifier):
             raise NotCertified(
                 "the rewards rule out every model: noise_std or the bound is too small, or no model is true"
             )
-        return PlausibleFits(fits, local, np.sqrt(squares[local]))
+        return PlausibleFits(local, ((fits, np.sqrt(squares[local])),))
 
     def covers(self, plausible: PlausibleFits, domain: Domain, points: FloatArray) -> bool:
         """Whether bands at these points are bounded by rewards at candidates."""
@@ -241,22 +267,10 @@ class StatedCertifier(Certifier):
             grid = np.linspace(domain.lower, domain.upper, cells + 1)
             table = self._models.columns(grid).T
             table = np.ascontiguousarray(np.column_stack([self._candidates.table[:, position], table]))
-            gaps, _ = plausible.fits.largest_gaps(plausible.local, plausible.radii, Choices(None, table), 0)
+            gaps, _ = plausible.largest_gaps(Choices(None, table), 0)
             larger = max(float(gaps.max()) - epsilon, 0.0)
         step = (domain.upper - domain.lower) / cells
         return larger + steepest * step**2 / 8.0
-
-
-def shape_condition(n_models: int, reward_bound: float | None = None, known: RewardRange | None = None) -> str:
-    """What these certificates rest on, as a clause.
-
-    >>> shape_condition(3)
-    'if one of the 3 models is true and errors are bell-shaped'
-    """
-    parts = [truth(n_models), "errors are bell-shaped"]
-    parts += [] if reward_bound is None else [f"rewards are within reward_bound = {reward_bound:g}"]
-    parts += [] if known is None else [f"rewards lie between {known.low:g} and {known.high:g}"]
-    return f"if {', '.join(parts[:-1])} and {parts[-1]}"
 
 
 class ShapeCertifier(Certifier):
@@ -319,7 +333,47 @@ class ShapeCertifier(Certifier):
                 f"too few rewards: models that are not ruled out have up to {self._coefficients()} coefficients, and "
                 f"the first {len(self.told) - ledger.n_counted} of {len(self.told)} rewards only fix units"
             )
-        return PlausibleFits(ledger.fits(delta), local, ledger.radii(local, delta))
+        return PlausibleFits(local, ((ledger.fits(delta), ledger.radii(local, delta)),))
 
     def _coefficients(self) -> int:
         return int(np.diff(self._models.offsets).max()) + int(self._models.intercept and not self._models.arm_blocks)
+
+
+class SharedCertifier(Certifier):
+    """From the numbers stated and from the shape of the noise, each with half of delta.
+
+    The second is the tighter one where the numbers were stated with room to spare.
+    """
+
+    def __init__(self, stated: StatedCertifier, shape: ShapeCertifier) -> None:
+        super().__init__(stated._models, stated._candidates)
+        self._stated, self._shape = stated, shape
+
+    def check(self, delta: float) -> ModelCheck:
+        """The first of the two that is contradicted; if neither is, what both say."""
+        self._stated.told = self._shape.told = self.told
+        first, second = self._stated.check(0.5 * delta), self._shape.check(0.5 * delta)
+        check = second if second.contradicted and not first.contradicted else first
+        return replace(check, delta=delta, rejected=np.union1d(first.rejected, second.rejected))
+
+    def plausible(self, delta: float) -> PlausibleFits:
+        """What neither rules out; the numbers alone while there are too few rewards for the shape."""
+        self._stated.told = self._shape.told = self.told
+        first = self._stated.plausible(0.5 * delta)
+        try:
+            both = first.both(self._shape.plausible(0.5 * delta))
+        except NotCertified:
+            return first
+        if both.local.size == 0:
+            raise NotCertified(
+                "the rewards rule out every model: some by the numbers stated, the others by their shape"
+            )
+        return both
+
+    def covers(self, plausible: PlausibleFits, domain: Domain, points: FloatArray) -> bool:
+        """Whether the numbers stated say something at these points."""
+        return self._stated.covers(plausible, domain, points)
+
+    def between(self, plausible: PlausibleFits, domain: Domain, position: int, epsilon: float) -> float | None:
+        """From the numbers stated."""
+        return self._stated.between(plausible, domain, position, epsilon)

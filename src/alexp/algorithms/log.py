@@ -514,8 +514,9 @@ class TrialLog:
 
         Corrected rewards keep their place.
         """
-        came = (event.trial for event in self.events.since() if event.step in ("tell", "observe"))
-        return [trial for trial in came if trial not in self.retracted]
+        steps, trials = self.events.as_arrays()
+        came = trials[(steps == "tell") | (steps == "observe")].tolist()
+        return [trial for trial in came if trial not in self.retracted] if self.retracted else came
 
     def trial(self, trial_id: int, domain: Domain, scores: FloatArray | None = None) -> Trial:
         """Trial `trial_id` as the user saw it."""

@@ -26,30 +26,34 @@ def penalised(
     widest = 0
     for j in range(offsets.shape[0] - 1):
         widest = max(widest, offsets[j + 1] - offsets[j])
-    factor, solved = np.empty((widest, widest)), np.empty(widest)
+    # d Z'Z + d r I = L D L'; `raw` is a row of L D.
+    lower, raw = np.empty((widest, widest)), np.empty(widest)
+    inverse, solved = np.empty(widest), np.empty(widest)
     for j in range(offsets.shape[0] - 1):
         own = columns[offsets[j] : offsets[j + 1]]
         d = own.shape[0]
         for c in range(ratios.shape[0]):
-            rest, volume = products[last, last], 0.0
+            ridge = d * ratios[c]
+            rest, volume, growth = products[last, last], 0.0, 1.0
             for k in range(d):
+                pivot, total = products[own[k], own[k]] + ridge, products[own[k], last]
                 for i in range(k):
-                    value = products[own[k], own[i]] / d
+                    value = products[own[k], own[i]]
                     for m in range(i):
-                        value -= factor[k, m] * factor[i, m]
-                    factor[k, i] = value / factor[i, i]
-                value = products[own[k], own[k]] / d + ratios[c]
-                total = products[own[k], last] / np.sqrt(d)
-                for m in range(k):
-                    value -= factor[k, m] * factor[k, m]
-                    total -= factor[k, m] * solved[m]
-                value = max(value, ratios[c])  # as it is but for rounding
-                factor[k, k] = np.sqrt(value)
-                solved[k] = total / factor[k, k]
-                rest -= solved[k] * solved[k]
-                volume += np.log(value / ratios[c])
+                        value -= raw[m] * lower[i, m]
+                    raw[i] = value
+                    lower[k, i] = value * inverse[i]
+                    pivot -= value * lower[k, i]
+                    total -= lower[k, i] * solved[i]
+                pivot = max(pivot, ridge)  # as it is but for rounding
+                inverse[k], solved[k] = 1.0 / pivot, total
+                rest -= total * total * inverse[k]
+                growth *= pivot / ridge
+                if growth > 1e100:
+                    volume += np.log(growth)
+                    growth = 1.0
             residuals[c, j] = max(rest, 0.0)
-            determinants[c, j] = volume
+            determinants[c, j] = volume + np.log(growth)
 
 
 @checked.entry
@@ -70,6 +74,7 @@ def least_squares(
     for j in range(offsets.shape[0] - 1):
         widest = max(widest, offsets[j + 1] - offsets[j])
     factor, left, order = np.empty((widest, widest)), np.empty(widest), np.empty(widest, dtype=np.int64)
+    total = np.empty(widest)
     for j in range(offsets.shape[0] - 1):
         own = columns[offsets[j] : offsets[j + 1]]
         d = own.shape[0]
@@ -77,7 +82,6 @@ def least_squares(
         for k in range(d):
             order[k] = own[k]
             left[k] = 1.0 if products[own[k], own[k]] > 0.0 else 0.0
-        total = np.empty(d)
         for k in range(d):
             best = k
             for i in range(k + 1, d):

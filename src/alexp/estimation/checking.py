@@ -76,7 +76,7 @@ class Following(ABC):
     """Follows the rewards, one after the other; begins again when the past has been corrected."""
 
     def __init__(self) -> None:
-        self._seen: list[tuple[int, float]] = []  # candidate and reward
+        self._told, self._n_seen = Rewards(np.empty(0, dtype=np.int64), np.empty(0), np.empty((0, 0))), 0
         self.restart()
 
     @abstractmethod
@@ -89,14 +89,15 @@ class Following(ABC):
 
     def catch_up(self, told: Rewards) -> None:
         """Take in what was told since the last time."""
-        known = len(self._seen)
-        given = list(zip(told.indices.tolist(), told.rewards.tolist(), strict=True))
-        if given[:known] != self._seen:
+        before, seen = self._told, slice(self._n_seen)
+        same = np.array_equal(told.indices[seen], before.indices[seen])
+        if not same or not np.array_equal(told.rewards[seen], before.rewards[seen]):
             self.restart()
-            self._seen, known = [], 0
-        for t in range(known, len(given)):
-            self._seen.append(given[t])
-            self._see(t + 1, *given[t], told.rows[t])
+            self._n_seen = 0
+        self._told = told
+        for t in range(self._n_seen, len(told)):
+            self._n_seen = t + 1
+            self._see(t + 1, int(told.indices[t]), float(told.rewards[t]), told.rows[t])
 
 
 class Ledger(Following):

@@ -45,6 +45,7 @@ from alexp.problem.candidates import Choices
 from alexp.problem.models import ModelClass
 
 RATIOS = 10.0 ** np.arange(-5.0, 1.0)  # of noise to prior variance
+SHARES = RATIOS**0.25 / (1.0 + RATIOS)  # their prior weights: noise of a thousandth of the signal is rare
 RIVAL = 0.1  # share of the rival in the mixture
 FIRST = 5  # t0; later where the first rewards are all the same
 COLLINEAR = 1e-11  # squared share of a column beside others below which it counts as their combination
@@ -143,7 +144,7 @@ class ShapeLedger(Following):
     def __init__(self, models: ModelClass, typical: FloatArray | None, size: float | None = None) -> None:
         self._models, self._typical, self._size = models, typical, size if typical is not None else None
         prior = models.log_prior - np.logaddexp.reduce(models.log_prior)
-        self._log_prior = prior - log(RATIOS.size)
+        self._log_prior = prior + np.log(SHARES / SHARES.sum())[:, None]
         super().__init__()
 
     def restart(self) -> None:
@@ -156,6 +157,7 @@ class ShapeLedger(Following):
         self.largest = np.full(m, -np.inf)  # max over times of log E_j
         self.history: list[tuple[int, float]] = []  # times looked at, min_j max_s<=t log E_j(s)
         self._next, self._looked_at = 1, 0
+        self._lasting = self.largest, 0  # `largest` and the length of `history` at the last look that lasts
 
     @property
     def n_counted(self) -> int:
@@ -173,6 +175,7 @@ class ShapeLedger(Following):
         if t >= self._next:
             self._next = t + 1 if t < _EVERY_TIME else int(np.ceil(_RATIO * t))
             self.look()
+            self._lasting = self.largest, len(self.history)
 
     def _fix_units(self, rows: FloatArray, rewards: FloatArray) -> None:
         centred = self._models.intercept
@@ -211,10 +214,16 @@ class ShapeLedger(Following):
         penalised(self._all.products, self._models.columns_flat, self._models.offsets, RATIOS, residuals, volumes)
         n = t - lead
         logs = student_log_density(n, residuals / RATIOS[:, None], volumes + n * np.log(RATIOS)[:, None], lead, log(t))
-        return float(np.logaddexp.reduce(logs + self._log_prior, axis=None))
+        logs = logs + self._log_prior
+        largest = float(logs.max())
+        return largest + log(float(np.exp(logs - largest).sum()))
 
     def look(self) -> None:
-        """Bring log A_t, least squares and e-values up to the last reward."""
+        """Bring log A_t, least squares and e-values up to the last reward.
+
+        A look between the times at which every run is looked at leaves no trace: statements depend on the rewards
+        alone, not on when one asked.
+        """
         if self.units is None or self._looked_at == self._all.n or not self.counted.n:
             return
         self._looked_at = self._all.n
@@ -229,8 +238,9 @@ class ShapeLedger(Following):
         least = self._bounded_residuals(np.where(n > self.ranks, self.residuals, 0.0))
         with np.errstate(divide="ignore"):
             now = self.log_density + 0.5 * n * np.log(2.0 * pi * e * least / n)
-        self.largest = np.maximum(self.largest, now)
-        self.history.append((self._all.n, float(self.largest.min())))
+        before, kept = self._lasting
+        self.largest = np.maximum(before, now)
+        self.history[kept:] = [(self._all.n, float(self.largest.min()))]
 
     def _bounded_residuals(self, least: FloatArray) -> FloatArray:
         """Lower bounds on the sums of squares (M,) over coefficients that keep the bound on rewards, if there is one.
