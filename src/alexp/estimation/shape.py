@@ -45,7 +45,6 @@ from alexp.problem.candidates import Choices
 from alexp.problem.models import ModelClass
 
 RATIOS = 10.0 ** np.arange(-5.0, 1.0)  # of noise to prior variance
-SHARES = RATIOS**0.25 / (1.0 + RATIOS)  # their prior weights: noise of a thousandth of the signal is rare
 RIVAL = 0.1  # share of the rival in the mixture
 FIRST = 5  # t0; later where the first rewards are all the same
 COLLINEAR = 1e-11  # squared share of a column beside others below which it counts as their combination
@@ -144,7 +143,7 @@ class ShapeLedger(Following):
     def __init__(self, models: ModelClass, typical: FloatArray | None, size: float | None = None) -> None:
         self._models, self._typical, self._size = models, typical, size if typical is not None else None
         prior = models.log_prior - np.logaddexp.reduce(models.log_prior)
-        self._log_prior = prior + np.log(SHARES / SHARES.sum())[:, None]
+        self._log_prior = prior - log(RATIOS.size)
         super().__init__()
 
     def restart(self) -> None:
