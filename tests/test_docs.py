@@ -45,7 +45,7 @@ def evaluation(reader):
 
 def studies(reader):
     assert Path("report.html").stat().st_size > 100_000
-    assert len(Path("trials.csv").read_text().splitlines()) == 25
+    assert len(Path("trials.csv").read_text().splitlines()) == 17
     assert "21 tell 10 0.9" in reader.printed
 
 

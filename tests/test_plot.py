@@ -238,6 +238,18 @@ def test_several_runs_of_a_name_are_a_median_and_a_band():
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["uniform", "first"]
 
 
+def test_a_bound_is_drawn_on_logarithmic_axes():
+    bound = alexp.theory.regret_bound(1000, 4, 1, delta=0.1, noise_std=0.05, norm_bound=1.0, c_min=1.0)
+    ax = bound.plot()
+    assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
+    total, trivial, *terms = ax.get_lines()
+    assert total.get_ydata()[-1] == bound.sum[-1]
+    assert trivial.get_ydata()[0] == bound.trivial[0]
+    assert [line.get_label() for line in terms] == list(bound.terms)
+    figure = bound.plot(engine="plotly")
+    assert figure.layout.xaxis.type == figure.layout.yaxis.type == "log"
+
+
 def test_intervals_of_policies_are_drawn():
     rng = np.random.default_rng(0)
     log = alexp.ope.Log(rng.random(60), np.full(60, 0.5), rng.integers(0, 2, 60), np.full(60, 2))

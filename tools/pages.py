@@ -161,7 +161,7 @@ def write_stamp(entry: Entry) -> None:
     """Record what the page was made from, and put a line about it into every page that it makes."""
     STAMPS.mkdir(exist_ok=True)
     words = f"made by `{entry.command}`" + (f", seeds {entry.seeds}" if entry.seeds else "")
-    words += f", alexp {version('alexp')}; `make pages-check` says whether it is still true"
+    words += f", alexp {version('alexp')}"
     for part in entry.pages:
         path, _, mark = part.partition("#")
         text = (ROOT / path).read_text(encoding="utf-8")

@@ -1,6 +1,6 @@
 """How often `check_models` raises an alarm when it should not, how soon when it should, and how many runs are misled.
 
-``python -m alexp_experiments.alarms`` prints the table of docs/certificates.md.
+``python -m alexp_experiments.alarms`` prints the table of docs/certificates-results.md.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def measure(setting: World, runs: int, rounds: int = 100, delta: float = 0.05) -
 
 
 def to_markdown(measured: Sequence[Alarms]) -> str:
-    """The table of docs/certificates.md."""
+    """The table of docs/certificates-results.md."""
     head = "| | alarms within 100 rounds | share, 95% interval | median round | misled | share, 95% interval |"
     head += "\n|---|---|---|---|---|---|"
     return "\n".join([head, *map(str, measured)])

@@ -260,8 +260,7 @@ def to_markdown(table: pd.DataFrame) -> str:
     head = [
         "statement",
         *(f"violated, delta = {d:g}" for d in deltas),
-        *(f"slack, delta = {d:g}" for d in deltas),
-        f"slack at the end, delta = {deltas[0]:g}",
+        f"slack, delta = {deltas[0]:g}",
     ]
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for statement, part in table.groupby("statement", sort=False):
@@ -269,8 +268,7 @@ def to_markdown(table: pd.DataFrame) -> str:
         cells = [
             str(statement),
             *(f"{by_delta.loc[d, 'violated']:.4f}" for d in deltas),
-            *(f"{by_delta.loc[d, 'slack']:.2f}" for d in deltas),
-            f"{by_delta.loc[deltas[0], 'slack_at_end']:.2f}",
+            f"{by_delta.loc[deltas[0], 'slack']:.2f}",
         ]
         lines.append("| " + " | ".join(cells) + " |")
     paths, steps = int(table["paths"].iloc[0]), int(table["steps"].iloc[0])

@@ -1,7 +1,7 @@
 """How often intervals of off-policy evaluation hold at all rounds at once, on adaptive logs.
 
 ``python -m alexp_experiments.evaluation_coverage [--logs 100] [--rounds 2000]`` prints the part "coverage" of
-docs/evaluation.md: two adaptive loggers, three policies with known values, all kinds of intervals, and the i.i.d.
+docs/evaluation-results.md: two adaptive loggers, three policies with known values, all kinds of intervals, and the i.i.d.
 interval of textbooks (mean +- 1.96 standard errors, from round 30 on), at the end and read after every round. With
 ``--own`` it prints the part "own", about logs of this library's own algorithms.
 """

@@ -1,6 +1,6 @@
 """How often certificates from the shape of the noise fail, and what not knowing the size of the noise costs.
 
-``python -m alexp_experiments.shape_coverage`` prints the tables of docs/certificates.md. Every run is adaptive and is
+``python -m alexp_experiments.shape_coverage`` prints the tables of docs/certificates-results.md. Every run is adaptive and is
 looked at after every reward: it has failed if at some moment the true model was ruled out, or the reward of some
 candidate was outside the band of the true model. Beside it the same rewards are certified with the noise level and a
 bound on the norm stated (1.5 times the true norm).
@@ -189,7 +189,7 @@ def _row(name: str, runs: Sequence[ShapeRun], widths: bool) -> str:
     n = len(runs)
     lost, bands = sum(one.lost_model for one in runs), sum(one.lost_model or one.lost_band for one in runs)
     low, high = interval(bands, n)
-    cells = [name, f"{lost} of {n}", f"{bands / n:.3f} ({low:.3f} to {high:.3f})"]
+    cells = [name, f"{lost}, {bands} of {n}", f"{low:.3f} to {high:.3f}"]
     if widths:
         out, known = (np.median([getattr(one, key) for one in runs]) for key in ("out", "out_known"))
         words = [f"{value:.0f}" if value <= _ROUNDS else "later" for value in (out, known)]
@@ -216,11 +216,11 @@ def main() -> None:
     chosen = parser.parse_args()
     if chosen.table == "problems":
         names = [problem.name for problem in PROBLEMS]
-        head = "| | true model ruled out | lost it or a band, 95% interval | wrong models out at (noise known) | "
+        head = "| | true model lost; model or band lost | 95% interval | wrong models out at (noise known) | "
         head += "width at 30 | at 60, noise known = 1 |\n|---|---|---|---|---|---|"
     else:
         names = list(OTHER_NOISE)
-        head = "| noise | true model ruled out | lost it or a band, 95% interval |\n|---|---|---|"
+        head = "| noise | true model lost; model or band lost | 95% interval |\n|---|---|---|"
     print(head, flush=True)
     with ProcessPoolExecutor(chosen.processes) as pool:
         for row in pool.map(_table, names, repeat(chosen.runs)):

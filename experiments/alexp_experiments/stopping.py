@@ -1,7 +1,7 @@
 """When to stop: experiments until a rule stops, and how often it stops too early, on synthetic and real tables.
 
-``python -m alexp_experiments.stopping`` prints the tables of docs/certificates.md. Every run is played to the end of
-its budget, and all rules look at it every five experiments:
+``python -m alexp_experiments.stopping`` prints the table of docs/certificates-results.md. Every run is played to
+the end of its budget, and all rules look at it every five experiments:
 
 * the stop report of a run with noise="gaussian": certified for linear models, calibrated for kernels;
 * the estimate of the same run without it, which claims nothing;
@@ -20,7 +20,7 @@ from __future__ import annotations
 import argparse
 import os
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from itertools import repeat
@@ -161,36 +161,31 @@ def _ax(rewards: FloatArray, window: int = 5, bar: float = 0.1) -> bool:
     return bool(best[-1] - best[-1 - window] < bar * spread)
 
 
-def _share(k: int, n: int) -> str:
-    low, high = interval(k, n)
-    return f"{k} of {n} ({low:.2f} to {high:.2f})"
-
-
-def rows_of(case: Case, runs: Sequence[StopRun]) -> Iterable[str]:
-    """Rows of the table, one for every rule, and what all looks together have shown."""
-    n = len(runs)
-    found = np.median([one.found for one in runs])
-    yield f"| **{case.name}** | a good candidate was found | {n} of {n} | {found:.0f} | |"
+def row_of(case: Case, runs: Sequence[StopRun]) -> str:
+    """One line of the table."""
+    cells = [case.name, f"{np.median([one.found for one in runs]):.0f}"]
     for rule in RULES:
         stops = [one.stops[rule] for one in runs if rule in one.stops]
-        when = f"{np.median([t for t, _ in stops]):.0f}" if stops else "-"
-        yield f"| | {rule} | {len(stops)} of {n} | {when} | {_share(sum(not right for _, right in stops), n)} |"
+        when = f" at {np.median([t for t, _ in stops]):.0f}" if stops else ""
+        cells.append(f"{len(stops)}{when}, {sum(not right for _, right in stops)} false")
     proved = [one.proved for one in runs if one.proved is not None]
-    if proved:
-        yield f"| | stop report, certified | {len(proved)} of {n} | {np.median(proved):.0f} | |"
-    for kind in ("report", "estimate"):
-        yield f"| | {kind} at some look | | | {_share(sum(one.false_look[kind] for one in runs), n)} |"
+    cells.append(f"{len(proved)} at {np.median(proved):.0f}" if proved else "-")
+    cells.append(" and ".join(str(sum(one.false_look[kind] for one in runs)) for kind in ("report", "estimate")))
     widths = np.array([one.widths for one in runs])
-    if np.isfinite(widths[:, 0]).any():
-        report, estimate = np.nanmedian(widths, axis=0)
-        yield f"| | epsilon after 40 (estimate), median | | {report:.2f} ({estimate:.2f}) | |"
-    alarms = [one.alarm for one in runs if one.alarm is not None]
-    if case.outside:
-        misled = [one for one in runs if not one.stops.get(RULES[0], (0, True))[1]]
-        warned = sum(one.alarm is not None and one.alarm <= one.stops[RULES[0]][0] for one in misled)
-        words = f"came before {warned} of {len(misled)} false stops"
-        when = f"{np.median(alarms):.0f}" if alarms else "-"
-        yield f"| | alarm | {len(alarms)} of {n} | {when} | {words} |"
+    report, estimate = np.nanmedian(widths, axis=0) if np.isfinite(widths[:, 0]).any() else (np.nan, np.nan)
+    cells.append(f"{report:.2f} and {estimate:.2f}" if np.isfinite(report) else "-")
+    cells.append(str(sum(one.alarm is not None for one in runs)) if case.outside else "-")
+    return f"| {' | '.join(cells)} |"
+
+
+def closing(runs: int) -> str:
+    """What the counts of the table mean."""
+    words = ", ".join(
+        f"{k} are {100 * low:.0f} to {100 * high:.0f}%"
+        for k in sorted({0, runs // 10, runs // 5, 7 * runs // 10})
+        for low, high in [interval(k, runs)]
+    )
+    return f"Counts are of {runs} runs, with their median experiment. 95% intervals: {words}."
 
 
 def _quiet_play(case: Case, seed: int) -> StopRun:
@@ -206,13 +201,14 @@ def main() -> None:
     parser.add_argument("--cases", type=int, nargs="*", default=range(len(CASES)), help="which problems, from 0")
     parser.add_argument("--processes", type=int, default=2)
     chosen = parser.parse_args()
-    print("| | rule | stopped | experiments, median | false, share and 95% interval |\n|---|---|---|---|---|")
+    names = ["", "good one found at", *RULES, "certified", "report and estimate false at some look"]
+    names += ["their epsilon after 40", "alarms"]
+    print(f"|{' | '.join(names)} |\n{'|---' * len(names)}|")
     with ProcessPoolExecutor(chosen.processes) as pool:
         for case in (CASES[number] for number in chosen.cases):
             seeds = min(chosen.seeds, case.seeds)
-            runs = list(pool.map(_quiet_play, repeat(case, seeds), range(seeds)))
-            for row in rows_of(case, runs):
-                print(row, flush=True)
+            print(row_of(case, list(pool.map(_quiet_play, repeat(case, seeds), range(seeds)))), flush=True)
+    print("\n" + closing(chosen.seeds))
 
 
 if __name__ == "__main__":

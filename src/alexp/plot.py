@@ -1,4 +1,4 @@
-"""Figures by one call, and a summary: of an optimiser, a study, a view, simulated runs, or values of policies.
+"""Figures by one call, and a summary: of an optimiser, a study, a view, simulated runs, values of policies, or bounds.
 
     opt.plot(), study.plot(), run.plot()    the figures that say most, side by side
     opt.plot("models")                      one of them; the same as alexp.plot.models(opt)
@@ -31,12 +31,15 @@ if TYPE_CHECKING:
 
     from alexp.ope import PolicyValue
     from alexp.study.study import Study
+    from alexp.theory import RegretBound
 
     Source: TypeAlias = Algorithm | Study | StudyView
 
 Engine = Literal["matplotlib", "plotly"]
+Pictures: TypeAlias = Mapping[str, figures.Part]  # figures by kind, such as a service sends
 
 __all__ = [
+    "bound",
     "coverage",
     "curve",
     "models",
@@ -127,13 +130,22 @@ def values(
     return _drawn(figures.values(bounded) if bounded else None, ax, engine, missing)
 
 
-def draw(source: Source, name: str | None = None, ax: Axes | None = None, *, engine: Engine = "matplotlib") -> Any:
+def bound(result: RegretBound, ax: Axes | None = None, *, engine: Engine = "matplotlib") -> Any:
+    """A bound on the regret over the rounds, its terms, and the trivial bound; both axes are logarithmic."""
+    return _drawn(figures.bound(result.n, result.terms, result.sum, result.trivial), ax, engine, "there is no round")
+
+
+def draw(
+    source: Source | Pictures, name: str | None = None, ax: Axes | None = None, *, engine: Engine = "matplotlib"
+) -> Any:
     """The figure of that name, or without a name the overview: what `opt.plot` and `study.plot` draw."""
     if name is None:
         if ax is not None or engine != "matplotlib":
             raise ValueError(f"ax and engine are for one figure: name it, one of {', '.join(_KINDS)}")
         return overview(source)
     one_of("kind", name, tuple(_KINDS))
+    if isinstance(source, Mapping):
+        return _drawn(source.get(name), ax, engine, "the study has no data for it")
     return _KINDS[name](source, ax, engine=engine)
 
 
@@ -143,12 +155,20 @@ _KINDS: dict[str, Callable[..., Any]] = {
 }
 
 
-def overview(source: Source) -> Any:
-    """An array of axes of Matplotlib: weights, rewards, predictions, and the curve or the residuals, where known."""
+def pictures(source: Source) -> Pictures:
+    """All figures that there is data for, by kind, as data and layout for Plotly."""
     view = _view(source)
-    drawn = figures.figures(view)
-    if (weights := figures.weights(view)) is not None:
-        drawn["models"] = weights
+    found: dict[str, figures.Part | None] = {**figures.figures(view), "models": figures.weights(view)}
+    if view.explanation is not None:
+        found["coverage"] = figures.coverage(view.explanation)
+    if not isinstance(source, StudyView):
+        found["plates"] = figures.plates(source if isinstance(source, Algorithm) else source.algorithm)
+    return {kind: figure for kind in _KINDS if (figure := found.get(kind)) is not None}
+
+
+def overview(source: Source | Pictures) -> Any:
+    """An array of axes of Matplotlib: weights, rewards, predictions, and the curve or the residuals, where known."""
+    drawn = source if isinstance(source, Mapping) else pictures(source)
     titles = {
         "pareto": "The best compromises",
         "models": "Which model is winning",
@@ -169,12 +189,17 @@ def overview(source: Source) -> Any:
 
 def summary(source: Source) -> str:
     """How many, which model leads with what odds, best measured, recommended, when to stop, what to worry about."""
-    return " ".join(sentence for sentence in _sentences(_view(source)).values() if sentence)
+    return " ".join(sentences(source).values())
 
 
 def html(source: Source) -> str:
     """The same for a notebook, one sentence a line."""
-    return paragraph(repr(source)) + table((what, text) for what, text in _sentences(_view(source)).items() if text)
+    return paragraph(repr(source)) + table(sentences(source).items())
+
+
+def sentences(source: Source) -> dict[str, str]:
+    """The sentences of a summary, by what they are about."""
+    return {what: text for what, text in _sentences(_view(source)).items() if text}
 
 
 _NOT_EXPLAINED = "the algorithm cannot look back, or too few rewards have been told"
@@ -227,7 +252,6 @@ _SYMBOLS = {"circle": "o", "diamond": "D", "square": "s"}
 
 def _draw(figure: figures.Part, ax: Axes) -> None:
     """Draw what `alexp.study.figures` describes in Plotly's terms."""
-    from matplotlib.colors import to_rgb
     from matplotlib.ticker import MaxNLocator
 
     layout, below = figure["layout"], np.empty(0)
@@ -239,8 +263,7 @@ def _draw(figure: figures.Part, ax: Axes) -> None:
             ax.barh([_label(name) for name in trace["y"]], trace["x"], color=trace["marker"]["color"])
             ax.invert_yaxis()
         elif trace.get("fill") == "tonexty":
-            colour, opacity = _colour(trace["fillcolor"])
-            opacity *= 2.5 if sum(to_rgb(ax.get_facecolor())) < 1.5 else 1.0  # dark backgrounds hide faint bands
+            colour, opacity = _colour(trace["fillcolor"], ax)
             ax.fill_between(
                 trace["x"], below, y, color=colour, alpha=opacity, linewidth=0, label=_label(trace["name"]) or None
             )
@@ -249,12 +272,14 @@ def _draw(figure: figures.Part, ax: Axes) -> None:
         below = y
     for axis, name in ((ax.xaxis, "xaxis"), (ax.yaxis, "yaxis")):
         axis.set_label_text(layout[name]["title"]["text"])
+    if layout["xaxis"].get("type") == "log":
+        ax.set(xscale="log", yscale="log")
     if "range" in layout["xaxis"]:
         ax.set_xlim(*layout["xaxis"]["range"])
     if "range" in layout["yaxis"]:
         ax.set_ylim(*layout["yaxis"]["range"])
     for note in layout.get("annotations", ()):
-        ax.annotate(note["text"], (note["x"], 0.02), xycoords=("data", "axes fraction"), fontsize=8)
+        ax.annotate(note["text"], (note["x"], 0.02), (4, 0), ("data", "axes fraction"), "offset points", fontsize=8)
     if all(isinstance(value, int) for trace in figure["data"] for value in trace["x"]):
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     if len(ax.get_legend_handles_labels()[1]) > 1:
@@ -268,7 +293,8 @@ def _scatter(ax: Axes, trace: figures.Part, x: Any, y: Any) -> None:
         spread = _numbers(trace["error_x"]["array"])
         ax.errorbar(x, y, xerr=spread, fmt="none", ecolor=trace["error_x"]["color"], elinewidth=0.6, zorder=1)
     if "lines" in trace["mode"]:
-        style = {"color": line.get("color"), "linewidth": line.get("width", 1.5), "label": label}
+        colour = "white" if _is_dark(ax) and line.get("color") == "#000000" else line.get("color")
+        style = {"color": colour, "linewidth": line.get("width", 1.5), "label": label}
         where = "steps-post" if line.get("shape") == "hv" else "default"
         ax.plot(x, y, linestyle=_LINES[line.get("dash", "solid")], drawstyle=where, **style)
     if "markers" in trace["mode"]:
@@ -291,7 +317,7 @@ def _ramp(colours: Sequence[tuple[float, str]]) -> Any:
 
 
 def _rectangle(ax: Axes, shape: figures.Part) -> None:
-    colour, opacity = _colour(shape["fillcolor"])
+    colour, opacity = _colour(shape["fillcolor"], ax)
     ax.axhspan(shape["y0"], shape["y1"], color=colour, alpha=opacity, linewidth=0, zorder=0)
 
 
@@ -313,10 +339,16 @@ def _numbers(values: Sequence[object]) -> Any:
     return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
 
 
-def _colour(rgba: str) -> tuple[tuple[float, ...], float]:
-    """Colour and opacity of "rgba(0,114,178,0.12)"."""
+def _colour(rgba: str, ax: Axes) -> tuple[tuple[float, ...], float]:
+    """Colour and opacity of "rgba(0,114,178,0.12)"; dark backgrounds would hide faint bands."""
     *rgb, opacity = (float(part) for part in rgba.removeprefix("rgba(").removesuffix(")").split(","))
-    return tuple(part / 255.0 for part in rgb), opacity
+    return tuple(part / 255.0 for part in rgb), opacity * (2.5 if _is_dark(ax) else 1.0)
+
+
+def _is_dark(ax: Axes) -> bool:
+    from matplotlib.colors import to_rgb
+
+    return sum(to_rgb(ax.get_facecolor())) < 1.5
 
 
 # -- in words ----------------------------------------------------------------------------------------------------

@@ -428,6 +428,24 @@ def test_a_view(client, name):
     assert view["trials"]["id"] == [5, 6, 7]
 
 
+def test_figures_and_summary_are_those_of_the_study(client, name, place):
+    study = interval(client, name)
+    assert study.summary() == "0 of 21 candidates measured. Next: ask() for a trial, and tell() its reward."
+    with pytest.raises(ValueError, match="nothing to draw"):
+        study.plot("rewards")
+    play(study)
+    with load_study(name, place[0]) as own:
+        assert study.summary() == own.summary()
+        assert own.summary().split(". ")[0] in study._repr_html_()
+        for kind in ("models", "rewards", "predictions", "residuals", "odds", "curve", "coverage", "plates"):
+            assert study.plot(kind, engine="plotly") == own.plot(kind, engine="plotly"), kind
+        assert [ax.get_title() for ax in study.plot()] == [ax.get_title() for ax in own.plot()]
+    with pytest.raises(ValueError, match="nothing to draw: the study has no data for it"):
+        study.plot("pareto")
+    with pytest.raises(ValueError, match="kind must be one of"):
+        study.plot("reward")
+
+
 def test_threads_share_a_client(client, name):
     study = interval(client, name)
     threads = [threading.Thread(target=play, args=(study,), kwargs={"rounds": 5}) for _ in range(6)]

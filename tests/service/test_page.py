@@ -49,7 +49,7 @@ def test_the_page_can_be_pasted_into_a_shell(tmp_path, port):
     )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     lines = done.stdout.splitlines()
-    assert done.stdout.count('{"status": "ok"}') == 2
+    assert done.stdout.count('{"status": "ok"}') == 1
     assert sum(line.startswith('{"type": "urn:alexp:') for line in lines) == 3
     assert '"event": "stopping"' in lines[-1]
     assert (tmp_path / "trials.csv").read_text().startswith("trial,candidate,solvent,celsius")

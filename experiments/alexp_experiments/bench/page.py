@@ -6,6 +6,7 @@ import os
 import platform
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -150,7 +151,7 @@ def _celer(instance: str, limit: float) -> Target:
 
 TARGETS = (
     *(
-        Target(f"{case}: import and two steps, {cache} cache, CPU ms", "startup", f"{cache} cache, {case}", "process",
+        Target(f"{case}: start, {cache} cache, CPU ms", "startup", f"{cache} cache, {case}", "process",
                "cpu_ms", limit)
         for cache, limits in (("cold", (12_000.0, 8_000.0, 8_000.0)), ("warm", (500.0, 500.0, 500.0)))
         for case, limit in zip(CASES.values(), limits, strict=True)
@@ -193,7 +194,7 @@ def verdicts(records: Sequence[Measurement]) -> tuple[list[str], list[list[str]]
     for target in TARGETS:
         value = target.measured(records)
         if value is not None:
-            limit = f"{'at least' if target.at_least else 'at most'} {target.limit:,g}"
+            limit = f"{'≥' if target.at_least else '≤'} {target.limit:,g}"
             rows.append([target.text, limit, f"{value:,.3g}" if value < 1000 else f"{value:,.0f}",
                          "yes" if target.met(value) else "**no**"])  # fmt: skip
     return ["target", "limit", "measured", "met"], rows
@@ -218,6 +219,10 @@ def _subjects(rows: Sequence[Measurement]) -> list[str]:
     return list(dict.fromkeys(str(row["subject"]) for row in rows))
 
 
+def _instances(rows: Sequence[Measurement]) -> list[str]:
+    return list(dict.fromkeys(str(row["instance"]) for row in rows))
+
+
 def _step(ax: Axes, rows: Sequence[Measurement]) -> None:
     for k, subject in enumerate(_subjects(rows)):
         own = [row for row in rows if row["subject"] == subject]
@@ -230,7 +235,7 @@ def _step(ax: Axes, rows: Sequence[Measurement]) -> None:
 
 
 def _lasso(ax: Axes, rows: Sequence[Measurement]) -> None:
-    instances = list(dict.fromkeys(str(row["instance"]) for row in rows))
+    instances = _instances(rows)
     rivals = [subject for subject in _subjects([row for row in rows if row["ratio"]]) if subject != "alexp"]
     height = 0.8 / max(len(rivals), 1)
     for k, rival in enumerate(rivals):
@@ -296,12 +301,12 @@ def markdown(
     """
     names = present(records)
     kind = ", gpu" if names == ["gpu"] else ""
-    took = "" if seconds is None else f" All of it took {max(seconds / 60.0, 0.1):.2g} minutes."
+    took = f" All of it took {max(seconds / 60.0, 0.1):.2g} minutes." if seconds else ""
     parts = [PROSE.line(f"introduction{kind}", answer=_answer(records, kind), machine=f"{where or machine()}{took}")]
     if figure is not None:
         parts.append(f"![Time of a step, solvers, growth, distance to the processor's peak]({figure})")
     judged = verdicts(records)
-    if judged[1]:
+    if judged[1] and not kind:  # on a GPU the tables have the same numbers
         parts += ["## Targets", grid(*judged)]
     for name in names:
         if name not in PANELS or name in ("step", "lasso") or figure is None:
@@ -313,12 +318,14 @@ def _section(name: str, rows: Sequence[Measurement]) -> list[str]:
     """Words and a compact table of one benchmark."""
     if name == "routes":
         return [_routes(rows)]
+    if name in ("startup", "memory"):
+        return [PROSE.line(name)]  # the targets have their numbers
     if name == "gpu":
         peak = next((row["peak_gb_s"] for row in rows if row.get("peak_gb_s")), float("nan"))
         return [
             PROSE.line("gpu", peak=peak),
             grid(*_gpu_times(rows)),
-            *([PROSE.line("gpu, decisions"), grid(*decisions)] if (decisions := _gpu_decisions(rows))[1] else []),
+            *_gpu_decisions(rows),
         ]
     over = sum((row.get("peak_mb") or 0.0) > (row.get("limit_mb") or float("inf")) for row in rows)
     compact = COMPACT[name](rows) if name in COMPACT else table(name, rows)
@@ -332,6 +339,8 @@ def _answer(records: Sequence[Measurement], kind: str) -> str:
     def one(benchmark: str, instance: str, subject: str, key: str) -> float | None:
         return Target("", benchmark, instance, subject, key, 0.0).measured(records)
 
+    met = sum(target.met(found[target.text]) for target in TARGETS if target.text in found)
+    judged: dict[str, float | None] = {"met": met, "targets": len(found)}
     values: dict[str, float | None]
     if kind:
         table, models = "N=1,000,000, d=512 + 1,024 + 2,048, six cells, ", "M=99,846,044 (s=3,"
@@ -340,7 +349,7 @@ def _answer(records: Sequence[Measurement], kind: str) -> str:
             "single": one("gpu", f"{table}float32", "ask + tell", "median_ms"),
             "wide": one("gpu", f"{table}float32", "ask + tell, against the CPU", "ratio"),
             "models": one("gpu", models, "EvidenceMixture, ask + tell", "median_ms"),
-        }
+        } | judged
     else:
         ratios = [row["ratio"] for row in records if row["subject"] == "celer" and row["ratio"] is not None]
         cold = {case: one("startup", f"cold cache, {case}", "process", "median_ms") for case in CASES.values()}
@@ -357,24 +366,15 @@ def _answer(records: Sequence[Measurement], kind: str) -> str:
             "least": min(ratios, default=None),
             "most": max(ratios, default=None),
             "memory": found.get("memory at M=1,004,731, MB"),
-            "met": sum(target.met(found[target.text]) for target in TARGETS if target.text in found),
-            "targets": len(found),
-        }
+        } | judged
     return "" if None in values.values() else PROSE.line(f"answer{kind}", **values)
 
 
 def _by_subject(rows: Sequence[Measurement], subjects: Sequence[str]) -> Table:
     """Median ms, instances by subjects."""
     cells = {(row["instance"], row["subject"]): _ms(row["median_ms"]) for row in rows}
-    instances = list(dict.fromkeys(row["instance"] for row in rows))
+    instances = _instances(rows)
     return ["instance", *subjects], [[one, *(cells.get((one, s), "") for s in subjects)] for one in instances]
-
-
-def _startup(rows: Sequence[Measurement]) -> Table:
-    own = [row for row in rows if row["subject"] == "process"]
-    return ["whole process", "median ms", "CPU ms"], [
-        [row["instance"], _ms(row["median_ms"]), _ms(row.get("cpu_ms"))] for row in own
-    ]
 
 
 def _lasso_table(rows: Sequence[Measurement]) -> Table:
@@ -397,15 +397,14 @@ def _lasso_table(rows: Sequence[Measurement]) -> Table:
     return ["instance", "alexp, ms per step", *(f"{rival} / alexp" for rival in rivals)], lines
 
 
-def _memory_table(rows: Sequence[Measurement]) -> Table:
-    columns: list[Column] = [_MS, ("peak MB", "peak_mb", _ms), ("growth MB", "growth_mb", _ms)]
-    return _only(rows, columns)
-
-
 def _only(rows: Sequence[Measurement], columns: Sequence[Column]) -> Table:
-    """Some of the columns."""
+    """Some of the columns. An instance is named once; what all rows have in common is not said again."""
     lines = [[row["instance"], row["subject"], *_cells(row, columns)] for row in rows]
-    return ["instance", "what", *(heading for heading, _, _ in columns)], lines
+    for before, line in reversed(list(pairwise(lines))):
+        line[0] = "" if line[0] == before[0] else line[0]
+    headings = ["instance", "what", *(heading for heading, _, _ in columns)]
+    keep = [k for k in range(len(headings)) if k > 1 or len((_instances, _subjects)[k](rows)) > 1]
+    return [headings[k] for k in keep], [[line[k] for k in keep] for line in lines]
 
 
 def _wide(rows: Sequence[Measurement]) -> Table:
@@ -418,7 +417,8 @@ def _wide(rows: Sequence[Measurement]) -> Table:
 
 def _context(rows: Sequence[Measurement]) -> Table:
     columns: list[Column] = [_MS, ("slowest CPU ms", "slowest_ms", _ms), ("peak MB", "peak_mb", _ms)]
-    return _only(rows, columns)
+    long = [row for row in rows if "1,000" in row["subject"] and not row["subject"].startswith("EvidenceMixture")]
+    return _only([row for row in rows if row not in long], columns)
 
 
 def _service(rows: Sequence[Measurement]) -> Table:
@@ -446,19 +446,20 @@ def _gpu_times(rows: Sequence[Measurement]) -> Table:
     return _only([row for row in rows if row["median_ms"] is not None], columns)
 
 
-def _gpu_decisions(rows: Sequence[Measurement]) -> Table:
+def _gpu_decisions(rows: Sequence[Measurement]) -> list[str]:
+    """How often the GPU decided as the CPU: with the same numbers, and with numbers that were not rounded."""
     own = [row for row in rows if row.get("agreement") is not None]
-    subjects = _subjects(own)
-    cells = {(row["instance"], row["subject"]): _number(4)(row["agreement"]) for row in own}
-    instances = list(dict.fromkeys(row["instance"] for row in own))
-    return ["run", *subjects], [[one, *(cells.get((one, s), "") for s in subjects)] for one in instances]
+    rounded = [row["agreement"] for row in own if "not rounded" in row["subject"]]
+    same = [row["agreement"] for row in own if "not rounded" not in row["subject"]]
+    if not same:
+        return []
+    least = min(rounded, default=None)
+    return [PROSE.line("gpu, decisions", runs=len(same), same=min(same), least=least, most=max(rounded, default=None))]
 
 
 COMPACT: dict[str, Callable[[Sequence[Measurement]], Table]] = {
-    "startup": _startup,
     "step": lambda rows: _by_subject(rows, _subjects(rows)),
     "lasso": _lasso_table,
-    "memory": _memory_table,
     "wide": _wide,
     "context": _context,
     "service": _service,

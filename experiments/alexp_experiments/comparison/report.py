@@ -176,13 +176,16 @@ def _overview(table: pd.DataFrame, scenarios: Sequence[str]) -> str:
     """One row per algorithm: regret with defaults and tuned, beside the true model, worst run, stuck runs, time."""
     means = geometric_means(table, scenarios)
     of = {str(name): row for name, row in means.iterrows()}
-    rows = ["| algorithm | regret | tuned | × true model | worst run | stuck runs | ms per step |", "|---" * 7 + "|"]
+    rows = [
+        "| algorithm | regret | tuned | × true model | worst run | stuck, % of runs | ms per step |",
+        "|---" * 7 + "|",
+    ]
     for name, row in of.items():
         if name in ROWS:
             tuned = f"{of[f'{name}{TUNED}']['mean']:.2f}" if f"{name}{TUNED}" in of else ""
             rows.append(
                 f"| {ROWS[name]} | {row['mean']:.2f} | {tuned} | {row.get('x informed', np.nan):.2f} | "
-                f"{row['worst']:.1f} | {int(row['stuck'])} of {int(row['runs'])} | {row['ms per step']:.2f} |"
+                f"{row['worst']:.1f} | {100 * row['stuck'] / row['runs']:.0f} | {row['ms per step']:.2f} |"
             )
     return PROSE("overview", n=len(scenarios), tried=N_TRIED) + "\n\n" + "\n".join(rows)
 

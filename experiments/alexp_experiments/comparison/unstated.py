@@ -1,7 +1,7 @@
 """What stating nothing costs, and whether units matter: `python -m alexp_experiments.comparison.unstated`.
 
 `price` compares EvidenceMixture with nothing stated with the one that knows noise and size of the coefficients, on the
-scenarios of `alexp compare` with n = 100; this is the part "unstated" of docs/algorithms.md. `right_models` (`--units`)
+scenarios of `alexp compare` with n = 100; this is the part "unstated" of docs/less-regret.md. `right_models` (`--units`)
 plays one problem in several units and asks whether the true model has the largest probability in the end.
 """
 
@@ -77,20 +77,17 @@ def geometric_mean(prices: Sequence[Price]) -> MeanEstimate:
 
 
 def to_markdown(prices: Sequence[Price]) -> str:
-    """The table of scenarios, and the geometric means."""
-    lines = ["| scenario | noise and size known | nothing stated | ratio |", "|---|---|---|---|"]
-    for one in prices:
-        cells = [f"{value:.2f}" for value in (one.stated.mean(), one.unstated.mean(), exp(one.log_ratio()))]
-        lines.append(f"| {one.scenario} | {' | '.join(cells)} |")
+    """The geometric means, and the least and the largest ratio."""
     right = [one for one in prices if one.scenario in WELL_SPECIFIED]
     of_all, of_right = geometric_mean(prices), geometric_mean(right)
-    lines += [
-        "",
-        f"Mean regret of {prices[0].stated.size} seeds. Geometric mean of the ratio: {of_all.mean:.2f}, 95% interval "
-        f"{of_all.low:.2f} to {of_all.high:.2f} (bootstrap over seeds); on the {len(right)} scenarios in which a model "
-        f"is true and everything stated is right, {of_right.mean:.2f} ({of_right.low:.2f} to {of_right.high:.2f}).",
-    ]
-    return "\n".join(lines)
+    least, *_, largest = sorted(prices, key=Price.log_ratio)
+    ends = " to ".join(f"{exp(one.log_ratio()):.2f} ({one.scenario})" for one in (least, largest))
+    return (
+        f"Regret with neither given over regret with both, {len(prices)} problems, {prices[0].stated.size} seeds in pairs: "
+        f"geometric mean {of_all.mean:.2f}, 95% interval {of_all.low:.2f} to {of_all.high:.2f} (bootstrap over seeds), "
+        f"from {ends}. On the {len(right)} problems in which a model is true and what is given is right: "
+        f"{of_right.mean:.2f} ({of_right.low:.2f} to {of_right.high:.2f})."
+    )
 
 
 # -- units ---------------------------------------------------------------------------------------------------------

@@ -184,11 +184,12 @@ def _best_learner(found: dict[tuple[str, str], ContextSummary], scenario: str, n
 
 
 def _table(runs: pd.DataFrame, found: dict[tuple[str, str], ContextSummary], streams: list[str]) -> str:
-    """Mean regret of every method on every stream; the headings say how many rounds there are."""
+    """Mean regret of ours, and of the best of other libraries, on every stream; headings have the number of rounds."""
     rounds = {scenario: int(runs.loc[runs["scenario"] == scenario, "rounds"].max()) for scenario in streams}
     titles = [f"{scenario} ({rounds[scenario]:,})" for scenario in streams]
     lines = ["| method | " + " | ".join(titles) + " |", "|---" * (len(titles) + 1) + "|"]
-    for name in CONTEXT_ENTRANTS:
+    best = {_best_learner(found, scenario, list(group)) for scenario in streams for group in (COBA, VOWPAL)}
+    for name in (one for one in CONTEXT_ENTRANTS if one in OWN or one in best):
         cells = [found.get((scenario, name)) for scenario in streams]
         if any(one is not None for one in cells):
             means = ["" if one is None else f"{one.regret.mean:.4g}" for one in cells]

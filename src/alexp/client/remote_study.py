@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
+from importlib import import_module
 from math import inf, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Self, Unpack, cast, overload
@@ -19,6 +20,7 @@ from alexp.algorithms.log import Recommendation, Trial, UnknownTrialError
 from alexp.algorithms.statements import DELTA, ModelCheck, StopReport
 from alexp.client.tables import table_problem
 from alexp.client.transport import HttpTransport, new_key, without_none
+from alexp.common import notebook
 from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.codec import Packable, State
 from alexp.common.files import write_bytes
@@ -33,6 +35,7 @@ from alexp.study.view import Counts, HeldTrial, TellCounts
 if TYPE_CHECKING:
     import httpx
     import pandas as pd
+    from matplotlib.axes import Axes
 
     from alexp.algorithms.naming import Name
     from alexp.client.tables import Features, TableSource
@@ -387,6 +390,18 @@ class RemoteStudy:
         the last `rows`.
         """
         return cast(State, self._get("view", points=points, rows=rows))
+
+    def plot(self, kind: str | None = None, ax: Axes | None = None, *, engine: str = "matplotlib") -> Any:
+        """Draw which model leads, what was found, and whether the models predict it; see `Study.plot`."""
+        return import_module("alexp.plot").draw(self._get("figures")["figures"], kind, ax, engine=engine)
+
+    def summary(self) -> str:
+        """The state of the study in a paragraph."""
+        return " ".join(self._get("figures")["summary"].values())
+
+    def _repr_html_(self) -> str:
+        """Shown by notebooks."""
+        return notebook.paragraph(repr(self)) + notebook.table(self._get("figures")["summary"].items())
 
     def report(self, path: str | Path) -> Path:
         """Write a self-contained HTML page about the study."""

@@ -297,6 +297,13 @@ class ParetoAnswer(StudyAnswer):
     pareto: list[Compromise]
 
 
+class FiguresAnswer(StudyAnswer):
+    """Figures by kind, as `alexp.plot` draws them, and the state of the study in sentences."""
+
+    figures: dict[str, JsonValue] = Field(description="Data and layout for Plotly, where there is data.")
+    summary: dict[str, str] = Field(examples=[{"measured": "3 of 6 candidates measured."}])
+
+
 class StopAnswer(StudyAnswer):
     """How far the recommended action may be from the best one."""
 

@@ -28,6 +28,7 @@ from alexp.common.arguments import constructor
 from alexp.common.cells import to_csv
 from alexp.common.codec import Packable, State, jsonable
 from alexp.estimation.announcing import Cost, expected
+from alexp.plot import pictures, sentences
 from alexp.problem import Arms
 from alexp.service import answers, requests
 from alexp.service.monitoring import METRICS_MEDIA
@@ -721,6 +722,15 @@ def file_routes(studies: StudyCache) -> APIRouter:
         content = studies.use(name, work, fields={"wells": "query.wells"}).value
         media = "text/csv" if form == "csv" else _XLSX
         return Response(content, media_type=media, headers=_download(f"{name} plate", form))
+
+    @router.get("/figures", response_model=answers.FiguresAnswer, responses=_READS, summary="Figures and a summary")
+    def drawn(name: StudyName) -> Response:
+        """All figures of `alexp.plot` as data and layout for Plotly, and the sentences of a summary."""
+
+        def work(opened: OpenStudy) -> State:
+            return {"figures": pictures(opened.study), "summary": sentences(opened.study)}
+
+        return answer(studies.use(name, work))
 
     @router.get(
         "/report",

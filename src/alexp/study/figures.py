@@ -30,10 +30,10 @@ def layout(x: str, y: str) -> Part:
         "font": {"family": "system-ui, sans-serif", "size": 13, "color": "#222"},
         "paper_bgcolor": "white",
         "plot_bgcolor": "white",
-        "margin": {"l": 70, "r": 20, "t": 10, "b": 55},
+        "margin": {"l": 70, "r": 20, "t": 30, "b": 55},
         "height": 360,
         "hovermode": "closest",
-        "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
+        "legend": {"orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom", "x": 0, "traceorder": "normal"},
         "xaxis": axis | {"title": {"text": x}},
         "yaxis": axis | {"title": {"text": y}},
     }
@@ -313,7 +313,26 @@ def plates(algorithm: Algorithm) -> Part | None:
         "y": numbers(best[last]),
         "line": {"color": COLOURS[1], "width": 2, "shape": "hv"},
     }
-    return {"data": [marks | {"name": "one trial"}, line], "layout": layout("plate", "reward")}
+    drawn = layout("plate", "reward")
+    drawn["xaxis"] |= {"dtick": 1 + int(plate[-1]) // 12}
+    return {"data": [marks | {"name": "one trial"}, line], "layout": drawn}
+
+
+def bound(n: FloatArray, terms: Mapping[str, FloatArray], total: FloatArray, trivial: FloatArray) -> Part | None:
+    """A bound on the regret after n rounds, the trivial one, and the terms of the sum, on logarithmic axes."""
+    if n.size == 0:
+        return None
+    at = np.unique(np.geomspace(1, n.size, min(n.size, 400)).astype(np.int64)) - 1
+    drawn = layout("round", "bound on the regret")
+    for axis in ("xaxis", "yaxis"):
+        drawn[axis] |= {"type": "log"}
+    curves = {"sum of all terms": total, "trivial bound": trivial, **terms}
+    data = [
+        {"type": "scatter", "mode": "lines", "name": text(name), "x": n[at].tolist(), "y": numbers(values[at])}
+        | {"line": {"color": COLOURS[k % len(COLOURS)], "dash": _DASHES[k % len(_DASHES)], "width": 1.5 + (k == 0)}}
+        for k, (name, values) in enumerate(curves.items())
+    ]
+    return {"data": data, "layout": drawn}
 
 
 def regret(curves: Mapping[str, Sequence[FloatArray]]) -> Part | None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from alexp.common.arrays import FloatArray
+from alexp.common.style import COLOURS, legend_below
 from alexp.common.validation import count, fraction, non_negative, positive
 from alexp.theory.boundaries import azuma_boundary
 from alexp.theory.confidence import ridge_radius_bound, self_normalised_lambda_bound
@@ -18,6 +20,7 @@ from alexp.theory.eigenvalues import expected_explorations, explored_lambda_min_
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
@@ -51,6 +54,10 @@ class RegretBound:
         import pandas as pd
 
         return pd.DataFrame({"n": self.n, **self.terms, "sum": self.sum, "trivial": self.trivial, "total": self.total})
+
+    def plot(self, ax: Axes | None = None, *, engine: str = "matplotlib") -> Any:
+        """Draw the bound and its terms; returns the axes, or with `engine="plotly"` a figure of Plotly."""
+        return import_module("alexp.plot").bound(self, ax, engine=engine)
 
 
 def lasso_complexity(n_models: int, dimension: int, delta: float, noise_std: float) -> float:
@@ -235,9 +242,10 @@ def plot_rates(
     table = compare_rates(n_models, horizon, dimension, c_min)
     figure = Figure(figsize=(6.4, 4.0), layout="constrained")
     axes = figure.subplots()
-    for name, part in table.groupby("curve", sort=False):
-        axes.loglog(part["n_models"], part["rate"], label=str(name), linestyle="--" if "poly" in str(name) else "-")
+    for colour, (name, part) in zip(COLOURS, table.groupby("curve", sort=False), strict=False):
+        dash = "--" if "poly" in str(name) else "-"
+        axes.loglog(part["n_models"], part["rate"], label=str(name), color=colour, linestyle=dash)
     axes.set_xlabel("number of models M")
     axes.set_ylabel(f"rate of the regret after n = {horizon} rounds (constants one)")
-    axes.legend(fontsize="small", frameon=False)
+    legend_below(axes, 2)
     return figure, table

@@ -211,7 +211,7 @@ def test_shares_of_even_play_and_numbers_of_seeds(runs):
     even = runs[(runs["entrant"] == "Corral") & (runs["part"] == "n")].assign(entrant="even play, contexts")
     even = even[even["seed"] < 98_003].assign(regret=2.0 * even["n"] ** 0.98)
     head, lines = report.measured_1(pd.concat([runs, even]))
-    shares = {line[1]: line[head.index("of random play's")] for line in lines}
+    shares = {line[0]: line[head.index("of random play's")] for line in lines}
     assert 0.4 < float(shares["Corral"]) < 0.6
     assert shares["PopArt"] == "-", "there is no random play on vectors"
     text = report.seeds_text(pd.concat([runs, even]))

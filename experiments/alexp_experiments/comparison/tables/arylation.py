@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 EXPERIMENTS, PLATE, GOOD = 50, 5, 99.0
 SEEDS = 200
-MARKS, LATE = (5, 10, 15, 25, 50), (25, 50)  # when the best yield is looked at, and when it is compared
+MARKS, LATE = (5, 10, 25, 50), (25, 50)  # when the best yield is looked at, and when it is compared
 CHEMISTS, EDBO = "50 chemists", "EDBO"
 # Who plays: an entrant of the tables, and how its first plate is made.
 PLAYERS: dict[str, tuple[str, str]] = {

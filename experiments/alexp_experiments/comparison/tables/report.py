@@ -255,7 +255,7 @@ def _seconds(runs: pd.DataFrame) -> str:
 
 def _stored(runs: pd.DataFrame) -> str:
     """Which rows are stored runs of other libraries: version, tables and seeds."""
-    lines = []
+    libraries = []
     for name in entrants_in(runs):
         own = runs[runs["entrant"] == name]
         if not TABLE_ENTRANTS[name].is_peer:
@@ -264,9 +264,8 @@ def _stored(runs: pd.DataFrame) -> str:
         seeds = own.groupby("table")["seed"].nunique()
         numbers = f"{seeds.min()}" if seeds.min() == seeds.max() else f"{seeds.min()} to {seeds.max()}"
         said = ", ".join(versions) or "version not recorded"
-        first, last = int(own["seed"].min()), int(own["seed"].max())
-        lines.append(f"- *{shown(name)}*: {said}; {numbers} seeds a table, from {first} to {last}.")
-    return PROSE.line("stored", libraries="\n".join(lines)) if lines else ""
+        libraries.append(f"{shown(name)} ({said}; {numbers} seeds a table)")
+    return PROSE.line("stored", libraries=", ".join(libraries)) if libraries else ""
 
 
 def figure_name(rounds: int, plate: int) -> str:
@@ -295,8 +294,9 @@ def _section(runs: pd.DataFrame, goal: str, repeats: bool) -> list[str]:
     kept = [column for column in columns if column is not None]
     against = "n times the best reward of the table" if repeats else "the sum of the n best rewards of the table"
     said = PROSE("columns") if kept else ""
-    parts = [PROSE.line("sum", against=against, seeds=seeds, columns=f" {said.strip()}" if said else "")]
-    parts += [_grid(found, names, tables, _regret, kept)]
+    error = "mean" if repeats else "mean ± standard error"
+    parts = [PROSE.line("sum", against=against, error=error, seeds=seeds, columns=f" {said.strip()}" if said else "")]
+    parts += [_grid(found, names, tables, _mean_regret if repeats else _regret, kept)]
     if repeats and (kernels := columns[0] and columns[0][1](OURS)):
         single = by_table(best_of_one(runs))
         pairs = {table: (found[OURS, table].regret.mean, single[BEST_OF_ONE, table].regret.mean) for table in tables}
@@ -309,8 +309,12 @@ def _regret(own: Summed) -> str:
     return f"{own.regret.mean:.1f} ± {own.regret.error:.1f}"
 
 
+def _mean_regret(own: Summed) -> str:
+    return f"{own.regret.mean:.1f}"
+
+
 def _gap(own: Summed) -> str:
-    return f"{own.gap.mean:.3f} ± {own.gap.error:.3f}"
+    return f"{own.gap.mean:.3f} ± {own.gap.error:.3f}" if own.gap.mean or own.gap.error else "0"
 
 
 Column = tuple[str, Callable[[str], str]]
@@ -363,16 +367,15 @@ def _grid(
 
 def _arylation(runs: pd.DataFrame, figures: str) -> str:
     """Mean best yield after k experiments, and who has reached a yield of 99."""
-    titles = [*(f"after {k}" for k in MARKS), *(f"{GOOD:.0f} reached by {k}" for k in LATE)]
+    titles = [*(f"after {k}" for k in MARKS), f"{GOOD:.0f} reached by {LATE[-1]}"]
     lines = ["| | " + " | ".join(titles) + " |", "|---" * (len(titles) + 1) + "|"]
     for name, curve in curves(runs).items():
         cells = []
         for k in MARKS:
             mean = after(curve, k)
             cells.append("" if mean is None else f"{mean.mean:.1f} [{mean.low:.1f}, {mean.high:.1f}]")
-        for k in LATE:
-            share = reached(curve, k)
-            cells.append("" if share is None else str(share))
+        share = reached(curve, LATE[-1])
+        cells.append("" if share is None else str(share))
         lines.append(f"| {shown(name)} | " + " | ".join(cells) + " |")
     first, last = int(runs["seed"].min()), int(runs["seed"].max())
     said, table = standing(runs) or None, "\n".join(lines)

@@ -227,9 +227,9 @@ def _drawn(learner: Learner, rows: FloatArray, rng: np.random.Generator) -> int:
 
 
 def table(problems: Sequence[Clicks], rules: Sequence[str], seeds: int, workers: int | None = None) -> str:
-    """One row per problem and rule: mean regret and its standard error, and ratios to the logistic mixture."""
+    """One row per problem and rule: mean regret, and ratios to the logistic mixture."""
     lines = [
-        f"Clicks lost: mean ± standard error of {seeds} seeds; ratios of means with 95% bootstrap intervals.",
+        f"Clicks lost, means of {seeds} seeds; ratios of means with 95% bootstrap intervals.",
         "",
         "| " + " | ".join([*_HEAD, *ENTRANTS, "Gaussian / logistic", "noisier / logistic"]) + " |",
         "|" + "---|" * (len(_HEAD) + len(ENTRANTS) + 2),
@@ -249,7 +249,7 @@ def _play(run: tuple[Clicks, str, str, int]) -> float:
 
 
 def _line(problem: Clicks, rule: str, found: dict[str, FloatArray]) -> str:
-    cells = [f"{values.mean():.1f} ± {values.std(ddof=1) / sqrt(values.size):.1f}" for values in found.values()]
+    cells = [f"{values.mean():.1f}" for values in found.values()]
     plain, noisier, logistic, _ = found.values()
     ratios = [_ratio(one, logistic) for one in (plain, noisier)]
     where = f"{problem.arms}{', fixed' if problem.fixed else ''}"
@@ -262,7 +262,7 @@ def _ratio(one: FloatArray, other: FloatArray) -> str:
     rng = np.random.default_rng(0)
     picks = rng.integers(one.size, size=(2000, one.size))
     low, high = np.quantile(one[picks].mean(axis=1) / other[picks].mean(axis=1), [0.025, 0.975])
-    return f"{one.mean() / other.mean():.2f} ({low:.2f} to {high:.2f})"
+    return f"{one.mean() / other.mean():.2f} [{low:.2f}, {high:.2f}]"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

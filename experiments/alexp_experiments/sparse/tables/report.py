@@ -250,29 +250,27 @@ def _line_2(runs: pd.DataFrame, row: PrintedRow, name: str) -> Line:
 
 def measured_1(runs: pd.DataFrame, black_box: bool = False) -> tuple[Line, list[Line]]:
     """Growth with the models, by class of Table 1; with `black_box` without the sparse rows, which Table 2 has."""
-    head = ("class", "method", "on", "exponent in p", "exponent in n", "last regret", "of random play's")
+    head = ("method", "on", "exponent in p", "exponent in n", "last regret", "of random play's")
     sparse = [name for name in _playing(runs) if ENTRANTS[name].row in ("T2.4", "T2.5", "T2.6", "T2.7", "T2.8", "T2.9")]
     masters = [name for name in _playing(runs) if ENTRANTS[name].row == "T1.black-box"]
     ours = [name for name in _playing(runs) if ENTRANTS[name].row == "T2.10"]
     lines: list[Line] = []
-    for title, names in (("sparse", [] if black_box else sparse), ("black box", masters), ("the paper's", ours)):
-        for name in names:
-            slope, growth = in_rounds(runs, name), in_width(runs, name)
-            where = ENTRANTS[name].family
-            share = _share(slope, in_rounds(runs, _EVEN[where]) if where in _EVEN else None)
-            lines.append((title, label(name), where, _exponent(growth), _exponent(slope), _last(slope), share))
+    for name in [*([] if black_box else sparse), *masters, *ours]:
+        slope, growth = in_rounds(runs, name), in_width(runs, name)
+        where = ENTRANTS[name].family
+        share = _share(slope, in_rounds(runs, _EVEN[where]) if where in _EVEN else None)
+        lines.append((label(name), where, _exponent(growth), _exponent(slope), _last(slope), share))
     return head, lines
 
 
 def yardsticks(runs: pd.DataFrame) -> tuple[Line, list[Line]]:
     """Those that no row is about."""
-    head = ("method", "on", "exponent in n", "exponent in p", "last regret", "remark")
+    head = ("method", "on", "exponent in n", "exponent in p", "last regret")
     lines: list[Line] = []
     for name in _playing(runs):
         if ENTRANTS[name].row == "":
             slope, growth = in_rounds(runs, name), in_width(runs, name)
-            where, note = ENTRANTS[name].family, ENTRANTS[name].note
-            lines.append((label(name), where, _exponent(slope), _exponent(growth), _last(slope), note))
+            lines.append((label(name), ENTRANTS[name].family, _exponent(slope), _exponent(growth), _last(slope)))
     return head, lines
 
 
@@ -281,10 +279,10 @@ def masters_beside(runs: pd.DataFrame) -> tuple[Line, list[Line]]:
     own, lines = runs[runs["part"] == "masters"], list[Line]()
     for name in (name for name in MASTERS if name in set(own["entrant"])):
         rows = own[own["entrant"] == name]
-        found = [estimate(rows.loc[rows["n"] == n, "regret"]) for n in MASTER_ROUNDS]
-        theirs = " / ".join(map(str, MASTERS_KNOWN[name])) if name in MASTERS_KNOWN else "-"
-        lines.append((label(name), " / ".join(f"{one.mean:.0f}" for one in found), f"{found[-1].error:.0f}", theirs))
-    return ("method", "regret at 500 / 1000 / 2500", "s.e.", "released code, one run"), lines
+        last = estimate(rows.loc[rows["n"] == MASTER_ROUNDS[-1], "regret"])
+        theirs = str(MASTERS_KNOWN[name][-1]) if name in MASTERS_KNOWN else "-"
+        lines.append((label(name), f"{last.mean:.0f} ± {last.error:.0f}", theirs))
+    return ("method", f"regret after {MASTER_ROUNDS[-1]:,} rounds", "released code, one run"), lines
 
 
 def seeds_text(runs: pd.DataFrame) -> str:
