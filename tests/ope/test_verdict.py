@@ -84,6 +84,13 @@ def test_own_payoffs_have_the_right_mean_and_stay_above_minus_one():
             assert extreme.values.min() >= -extreme.lows[0] - 1e-12
 
 
+def test_bounds_of_losses_are_those_of_rewards():
+    log = routed()
+    turned = ope.Log(1.0 - log.rewards, log.propensities, log.index, 2)
+    one, two = ope.verdict(log, 0), ope.verdict(turned, 0)
+    assert one.interval == pytest.approx((-two.upper, -two.lower), abs=1e-12)
+
+
 def test_a_learner_of_this_library_is_judged_from_its_log():
     arms = alexp.Arms(NAMES)
     models = alexp.ModelClass.per_arm({"one": [0], "two": [1]}, arms)
