@@ -198,6 +198,7 @@ class LogitGrid:
         self._evidence = np.zeros(n)
         self._counts = np.zeros(2)  # rewards, and those that were 1
         self._fantasies: tuple[Pending, FloatArray, FloatArray] | None = None
+        self._last: tuple[Choices, list[tuple[Piece, FloatArray]]] | None = None
 
     @property
     def n_observations(self) -> int:
@@ -235,18 +236,22 @@ class LogitGrid:
 
     # -- predictions ---------------------------------------------------------------------------------------------
 
-    def _pieces(self, choices: Choices) -> list[Piece]:
-        if self._arms is not None:
-            return self._arms.pieces(choices)
-        return [Piece(0, np.arange(len(choices)), dictionary_rows(choices))]
+    def _pieces(self, choices: Choices) -> list[tuple[Piece, FloatArray]]:
+        """Choices by arm, with what every model sees of them; those of the last round of arms are kept."""
+        if self._arms is None:
+            rows = dictionary_rows(choices)
+            return [(Piece(0, np.arange(len(choices)), rows), self._extended(rows))]
+        if self._last is None or self._last[0] is not choices:
+            pieces = self._arms.pieces(choices)
+            self._last = choices, [(piece, self._extended(piece.features)) for piece in pieces]
+        return self._last[1]
 
     def _logits(
         self, members: IntArray, choices: Choices, pending: Pending = NOTHING
     ) -> Iterator[tuple[Piece, FloatArray, FloatArray]]:
         """Of each arm's choices: means of the logits (m, n) and roots (m, n, D) of their covariances."""
         means, roots = self._with_pending(pending)
-        for piece in self._pieces(choices):
-            rows = self._extended(piece.features)
+        for piece, rows in self._pieces(choices):
             logits, spreads = np.empty((members.size, rows.shape[1])), np.empty((members.size, *rows.shape[1:]))
             predict(rows, members, means[piece.arm], roots[piece.arm], logits, spreads)
             yield piece, logits, spreads
