@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from math import log, sqrt
 from typing import Any, ClassVar, Literal, Protocol, Self
@@ -74,8 +74,8 @@ class Belief(Protocol):
     def sample(self, round: Round, rng: np.random.Generator) -> FloatArray:
         """Rewards of all choices, (n,), under one draw from the posterior."""
 
-    def best_probabilities(self, round: Round, rng: np.random.Generator) -> FloatArray:
-        """Posterior probability that each choice is the best, (n,)."""
+    def best_probabilities(self, round: Round, rng: np.random.Generator, width: float = 1.0) -> FloatArray:
+        """Posterior probability that each choice is the best, (n,), with deviations multiplied by `width`."""
 
 
 class SeveralBeliefs(Protocol):
@@ -249,18 +249,21 @@ class Matching(Rule):
     """Every choice in proportion to the probability that it is the best, to the power `sharpness`.
 
     For logs that others will learn from. Sharpness 1 is Thompson sampling with its propensities integrated; more of it
-    mostly has less regret, and more runs that stay with a wrong choice.
+    mostly has less regret, and more runs that stay with a wrong choice. So does a `width` below 1, by which the
+    deviations of every component are multiplied.
     """
 
     sharpness: float = 1.0
+    width: float = field(default=1.0, metadata={"added": True})
     floor: ClassVar[float] = 0.01
 
     def __post_init__(self) -> None:
         positive("sharpness", self.sharpness)
+        positive("width", self.width)
 
     def play(self, belief: Belief, round: Round) -> Play:
         """A probability for every choice."""
-        chances = belief.best_probabilities(round, belief.rng())
+        chances = belief.best_probabilities(round, belief.rng(), self.width)
         shares = (chances / chances.max()) ** self.sharpness
         return Weighted(np.arange(len(round)), shares / shares.sum())
 

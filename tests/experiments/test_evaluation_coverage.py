@@ -31,11 +31,11 @@ def test_a_difference_is_decided_where_two_intervals_are_not():
         log, images = played.log(k), played.images[k]
         found = ope.compare(log, a[images], b[images], reward_range=(0, 1))
         held += coverage.holds(found.running_lower, found.running_upper, true)
-        decided += found.verdict == "b is better"
+        decided += found.verdict.startswith("better")
         one, two = (ope.ips(log, policy[images], reward_range=(0, 1)) for policy in (a, b))
         apart += two.lower > one.upper
-        assert found.verdict != "a is better"
-        assert (found.decided_at is None) == (found.verdict == "undecided")
+        assert not found.verdict.startswith("worse")
+        assert (found.decided_at is None) == (found.verdict == "not yet")
     print(f"true difference {true:.3f}: held {held}, decided {decided}, two intervals apart {apart} of 60")
     assert held >= 57
     assert decided >= 50

@@ -63,7 +63,8 @@ def test_rewards_outside_the_stated_range(estimate):
         ([[0.5, 0.5]] * 3 + [[1.5, -0.5]], "policy of round 3 has -0.5"),
         ([[0.5, 0.5]] * 3 + [[np.nan, 0.5]], "policy of round 3 has nan"),
         (lambda round_: [1.0], "policy of round 0 must have shape"),
-        ("greedy", "policy must be a list with one array per round, got str"),
+        ("greedy", "policy plays .greedy. in round 0, and the log has no names"),
+        (0.5, "policy must be a list with one array per round, got float"),
         ([["a", "b"]] * 4, "policy of round 0 must be numbers"),
     ],
 )

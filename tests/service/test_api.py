@@ -402,6 +402,19 @@ def test_a_range_of_rewards(http):
     assert again.json()["field"] == "body.settings.reward_range"
 
 
+def test_rewards_that_are_right_or_wrong(http):
+    body = {"name": "right", "problem": ARMS, "settings": {"likelihood": "bernoulli"}}
+    assert http.post("/v1/studies", json=body).json()["settings"]["likelihood"] == "bernoulli"
+    http.post("/v1/studies/right/ask", json={"context": [0.5, 1.0]}).raise_for_status()
+    wrong = http.post("/v1/studies/right/tell", json={"results": [{"trial": 0, "reward": 0.5}]})
+    assert wrong.status_code == 422
+    assert "reward must be 0 or 1" in wrong.json()["detail"]
+    http.post("/v1/studies/right/tell", json={"results": [{"trial": 0, "reward": 1}]}).raise_for_status()
+    assert 0.0 < http.post("/v1/studies/right/best", json={"context": [0.5, 1.0]}).json()["value"] < 1.0
+    again = http.post("/v1/studies", json=body | {"name": "wrong", "settings": {"likelihood": "poisson"}})
+    assert again.json()["field"] == "body.settings.likelihood"
+
+
 def test_several_objectives_cost_and_budget(http):
     csv = "id,mass,price\nA,1,2\nB,2,3\nC,3,4\nD,4,5\nE,5,6\n"
     body = {"name": "several", "problem": {"kind": "table", "csv": csv}, "random_state": 1}

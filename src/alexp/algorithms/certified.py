@@ -82,7 +82,14 @@ class Certified(Algorithm):
     @property
     def certifies(self) -> bool:
         """Whether enough was stated: the shape of the noise, or its size and a bound."""
-        return (self.noise is not None or missing(self.stated) is None) and self.forget is None
+        return (self.noise is not None or missing(self.stated) is None) and self.not_certified is None
+
+    @property
+    def not_certified(self) -> str | None:
+        """Why nothing can be certified, whatever is stated; None where it can."""
+        if self.forget is None:
+            return None
+        return f"forget={self.forget:g} is for rewards that drift; certificates are about rewards that do not"
 
     @property
     def rests_on(self) -> str:
@@ -178,7 +185,7 @@ class Certified(Algorithm):
         Nor is there one where the rewards contradict the models, or candidates are new in every round.
         """
         listed = self.models.is_listable and self._candidates is not None
-        if self.noise is None or self.forget is not None or not listed:
+        if self.noise is None or self.not_certified is not None or not listed:
             return None
         try:
             if self.check_models(delta).contradicted:
@@ -265,10 +272,8 @@ class Certified(Algorithm):
 
     def _certify(self) -> Certifier:
         """The certifier, caught up with all rewards."""
-        if self.forget is not None:
-            raise NotCertified(
-                f"forget={self.forget:g} is for rewards that drift; certificates are about rewards that do not"
-            )
+        if self.not_certified is not None:
+            raise NotCertified(self.not_certified)
         if not self.models.is_listable:
             raise NotCertified(
                 f"certificates look at models one by one, and {self.models.n_models} are enumerated, never listed"

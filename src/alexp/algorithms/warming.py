@@ -24,6 +24,7 @@ from alexp.problem.offers import Offer
 
 _T = TypeVar("_T")
 _ROWS = 64  # of large tables that compiling ahead is done on
+_SHARES = (1.0, 0.0)  # of the bound: rewards that every likelihood takes
 _warm: set[Hashable] = set()  # what has been through `warm_up` in this process
 
 
@@ -81,7 +82,7 @@ def _play(algorithm: Algorithm) -> None:
     if algorithm.is_contextual and not isinstance(algorithm.domain, Ball):
         _play_rounds(algorithm)
         return
-    for share in (0.5, -0.25):
+    for share in _SHARES:
         trial = algorithm.ask()
         algorithm.tell(trial, share * algorithm.reward_bound)
     if offers(algorithm, WeighsModels):
@@ -96,7 +97,7 @@ def _play_rounds(algorithm: Algorithm) -> None:
     if blocks is not None:  # an arm has zeros in the columns of others
         rows = np.repeat(np.eye(blocks[0]), blocks[1], axis=1)
     offer = Offer(rows, range(len(rows)), tuple(range(len(rows))))
-    for share in (0.5, -0.25):
+    for share in _SHARES:
         trial = algorithm.ask_offers([offer])[0]
         algorithm.tell(trial, share * algorithm.reward_bound)
 

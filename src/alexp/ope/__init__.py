@@ -6,7 +6,7 @@
 1.5
 """
 
-from alexp.ope.estimators import PolicyDifference, PolicyValue, compare, dm, dr, ips, replay, snips
+from alexp.ope.estimators import PolicyDifference, PolicyValue, compare, dm, dr, ips, replay, snips, verdict
 from alexp.ope.formats import from_coba, from_obp, from_vw, to_coba, to_obp, to_vw
 from alexp.ope.log import Log, LoggedRound, LogWarning, NoOverlapError, feed
 
@@ -30,4 +30,5 @@ __all__ = [
     "to_coba",
     "to_obp",
     "to_vw",
+    "verdict",
 ]

@@ -121,25 +121,32 @@ class PolicyDifference(PolicyValue):
 
     @property
     def decided_at(self) -> int | None:
-        """Number of used rounds after which the sign was certain; None if it is not."""
-        certain = np.flatnonzero((self.running_lower > 0.0) | (self.running_upper < 0.0))
-        return int(certain[0]) + 1 if certain.size else None
+        """Number of used rounds since which the sign has been certain; None if it is not."""
+        open_ = np.flatnonzero(self.running_lower <= 0.0 if self.lower > 0.0 else self.running_upper >= 0.0)
+        since = int(open_[-1]) + 2 if open_.size else 1
+        return since if since <= self.running_lower.size else None
 
     @property
     def verdict(self) -> str:
-        """ "b is better", "a is better", or "undecided"."""
+        """What is certain of b: "better by at least ...", "worse by at least ...", or "not yet"."""
         if self.lower > 0.0:
-            return "b is better"
-        return "a is better" if self.upper < 0.0 else "undecided"
+            return f"better by at least {_rounded_down(self.lower)}"
+        return f"worse by at least {_rounded_down(-self.upper)}" if self.upper < 0.0 else "not yet"
 
     def _headline(self) -> str:
         since = "" if self.decided_at is None else f" (certain after {self.decided_at} rounds)"
-        return f"{self.verdict}{since}: b - a = {self.value:.4g}, {self._bounds()}"
+        return f"{self.verdict}{since}: difference {self.value:.4g}, {self._bounds()}"
 
     def _details(self) -> list[str]:
         lines = super()._details()
         lines[1] = f"  |weights|: mean {self.mean_weight:.3g}, largest {self.largest_weight:.4g}"
         return lines
+
+
+def _rounded_down(positive_number: float) -> str:
+    """Three digits, so that "at least" stays true."""
+    unit = 10.0 ** (np.floor(np.log10(positive_number)) - 2)
+    return f"{np.floor(positive_number / unit) * unit:.3g}"
 
 
 def ips(
@@ -332,28 +339,90 @@ def compare(
     """
     pair = Pairing.of(log, b, "b", reward_range, floor, delta, method)
     other = Pairing.of(log, a, "a", reward_range, floor, delta, method)
+    q = None if model is None else predictions(log, model, fit, ridge, folds, pair.limits)
+    return _difference(pair, other, q, usable=fit == "predictable")
+
+
+def verdict(
+    log: Log,
+    incumbent: Policy,
+    policy: Policy | None = None,
+    *,
+    delta: float = 0.05,
+    reward_range: Range = (0.0, 1.0),
+    method: Method = "drifting",
+) -> PolicyDifference:
+    """Whether a new policy earns more than the one in use: "not yet", or better or worse by at least so much.
+
+    The claim is the result's `verdict`, and stands first when it is printed. With probability 1 - delta all claims are
+    true that are made while the log grows, so that it may be asked after every round.
+
+    Parameters
+    ----------
+    log
+        Rounds without a reward (pending, lost) are left out and counted. This assumes that the missing ones do not
+        depend on their rewards: if successes are reported sooner than failures, leave out all rounds that are young.
+    incumbent
+        The policy in use: an action by name or position, or as in `policy_probabilities`.
+    policy
+        The new policy, judged on a log of another (shadow mode): what it would have chosen in every round, or as in
+        `policy_probabilities`. By default the policy that made the log. It may learn, as long as it is fixed in each
+        round before that round's reward.
+    reward_range
+        (lo, hi), where rewards lie. Larger is better: negate costs.
+    method
+        "drifting": policies, contexts and rewards may change, the claim is about the mean over the rounds so far.
+        "betting" is narrower, and assumes that neither policies nor world change.
+    """
+    other = Pairing.of(log, incumbent, "incumbent", reward_range, None, delta, method)
+    if policy is None:
+        return _own_difference(other)
+    return _difference(Pairing.of(log, policy, "policy", reward_range, None, delta, method), other)
+
+
+def _difference(pair: Pairing, other: Pairing, q: Ragged | None = None, usable: bool = False) -> PolicyDifference:
+    """The value of `pair` less that of `other`; q are predictions, which bounds may use or not."""
     change = pair.policy.like(pair.policy.values - other.policy.values)
     signed = pair.weights - other.weights
-    q = None if model is None else predictions(log, model, fit, ridge, folds, pair.limits)
     value = float(np.mean(signed * pair.rewards))
     if q is not None:
         known = change.like(change.values * q.values).sums()
         value = float(np.mean(known + signed * (pair.rewards - q.at(pair.index))))
-    usable = q if fit == "predictable" else None
     bets = Bets(
         change,
         pair.index,
         pair.propensities,
         pair.unit(pair.rewards),
-        None if usable is None else usable.like(pair.unit(usable.values)),
+        None if q is None or not usable else q.like(pair.unit(q.values)),
         pair.least,
         pair.most,
         difference=True,
     )
     check_weights(pair.weights)
     check_weights(other.weights)
-    estimator = "ips" if model is None else "dr"
-    return pair.result(PolicyDifference, estimator, value, pair.bounds(bets), np.abs(signed))
+    return pair.result(PolicyDifference, "ips" if q is None else "dr", value, pair.bounds(bets), np.abs(signed))
+
+
+def _own_difference(other: Pairing) -> PolicyDifference:
+    """The value of the logger less that of `other`, from the propensities of the played actions alone.
+
+    A round becomes two candidates, the played action and the rest, whose changes add up to 0. Offsets must then be the
+    same for both: those of the rest are not known.
+    """
+    change = other.propensities - other.policy.at(other.index)
+    n = change.size
+    bets = Bets(
+        Ragged(np.stack((change, -change), axis=1).ravel(), 2 * np.arange(n + 1)),
+        np.zeros(n, dtype=np.int64),
+        other.propensities,
+        other.unit(other.rewards),
+        difference=True,
+        offset=1.0,
+    )
+    check_weights(other.weights)
+    signed = 1.0 - other.weights
+    value = float(np.mean(signed * other.rewards))
+    return other.result(PolicyDifference, "ips", value, other.bounds(bets), np.abs(signed))
 
 
 @dataclass(frozen=True)
@@ -557,13 +626,14 @@ class HasPolicy(Protocol):
         """Probability of every candidate, (n,)."""
 
 
-Policy = Sequence[object] | np.ndarray | Callable[[LoggedRound], object] | HasPolicy
+Policy = int | str | Sequence[object] | np.ndarray | Callable[[LoggedRound], object] | HasPolicy
 
 
 def policy_probabilities(name: str, policy: Policy, log: Log) -> Ragged:
     """Probabilities of all candidates of all rounds of the log, those without a reward included.
 
-    `policy` is an array (n, K), a list with one vector per round, a function of `LoggedRound`, or an object with a
+    `policy` is an action, by position or by its name in `ids`, that is always played; an array (n, K); a list with one
+    action or vector of probabilities per round; a function of `LoggedRound` that returns either; or an object with a
     method `policy`, which is called as the logger was: with `context=` where the log has contexts, with `features=`
     where it has those of all candidates, with nothing on a fixed domain; `available=` is added where it was restricted.
     """
@@ -573,10 +643,37 @@ def policy_probabilities(name: str, policy: Policy, log: Log) -> Ragged:
         blocks = _policies_of(policy, log)
     elif callable(policy):
         blocks = [policy(round_) for round_ in log.presented()]
+    elif _is_action(policy):
+        blocks = [policy] * len(log)
     elif isinstance(policy, np.ndarray) and policy.ndim == 3 and policy.shape[2] == 1:
         blocks = policy[:, :, 0]  # as Open Bandit Pipeline has them
+    if isinstance(blocks, Sequence | np.ndarray) and len(blocks) == len(log) and any(map(_is_action, blocks)):
+        rounds = zip(blocks, log.presented(), strict=True)
+        blocks = [_always(name, one, round_) if _is_action(one) else one for one, round_ in rounds]
     found = Ragged.of(name, blocks, log.n)
     check_distributions(name, found)
+    return found
+
+
+def _is_action(value: object) -> bool:
+    return isinstance(value, int | np.integer | str) and not isinstance(value, bool)
+
+
+def _always(name: str, action: Any, round_: LoggedRound) -> FloatArray:
+    """Probability 1 for an action, by position or name, (n,)."""
+    if isinstance(action, str):
+        names = list(round_.ids or ())
+        if action not in names:
+            known = f"its candidates are {', '.join(map(str, names))}" if names else "the log has no names (ids)"
+            raise ValueError(f"{name} plays {action!r} in round {round_.number}, and {known}")
+        action = names.index(action)
+    elif not 0 <= action < round_.n:
+        raise ValueError(
+            f"{name} plays {action} in round {round_.number}, and its candidates are 0..{round_.n - 1}: give a "
+            "position or a name"
+        )
+    found = np.zeros(round_.n)
+    found[action] = 1.0
     return found
 
 

@@ -170,6 +170,7 @@ class Bets:
     most : the largest k that is of use, 1 / floor if there is a floor.
     difference : whether `change` is a difference of policies.
     clip : upper bound of the weights; for policies, not for differences.
+    offset : 1 where all candidates must have the same offset, which the upper bound turns into 0; None elsewhere.
     """
 
     change: Ragged
@@ -181,6 +182,7 @@ class Bets:
     most: float = np.inf
     difference: bool = False
     clip: float = np.inf
+    offset: float | None = None
 
     def sequences(self, delta: float, method: Method) -> tuple[FloatArray, FloatArray]:
         """Lower and upper bounds after every round, (n,) each, which hold for all rounds with probability 1 - delta."""
@@ -201,7 +203,7 @@ class Bets:
     def _payoff(self, allowance: float) -> FloatArray:
         change = self.change.values
         weights = np.minimum(self.change.at(self.index) / self.propensities, self.clip)
-        offsets = np.where(change < 0.0, 1.0, 0.0)
+        offsets = np.where(change < 0.0, 1.0, 0.0) if self.offset is None else np.full(change.size, self.offset)
         if allowance > 0.0 and self.predicted is not None and self.least is not None:
             with np.errstate(divide="ignore", invalid="ignore"):
                 reach = np.where(change == 0.0, np.inf, allowance * self.least / np.abs(change))
@@ -215,10 +217,11 @@ class Bets:
     def _reflected(self) -> Bets:
         """Rounds whose payoffs have the mean 1 - v, or v_a - v_b."""
         if self.difference:
-            return replace(self, change=self.change.like(-self.change.values))
+            turned = None if self.offset is None else 1.0 - self.offset
+            return replace(self, change=self.change.like(-self.change.values), offset=turned)
         q = self.predicted
-        turned = None if q is None else q.like(1.0 - q.values)
-        return replace(self, rewards=1.0 - self.rewards, predicted=turned)
+        flipped = None if q is None else q.like(1.0 - q.values)
+        return replace(self, rewards=1.0 - self.rewards, predicted=flipped)
 
 
 def running_level(change: Ragged, index: IntArray, propensities: FloatArray, rewards: FloatArray) -> Ragged:

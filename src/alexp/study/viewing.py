@@ -437,6 +437,7 @@ _MEANING_IN_MIXTURES = {
     "draws": "posterior draws that a round chooses among",
     "sharpness": "shares ∝ P(best)^sharpness",
     "forget": "weight of a reward per later one",
+    "likelihood": "of a reward: Gaussian, or 0 or 1 (logistic)",
 }
 
 

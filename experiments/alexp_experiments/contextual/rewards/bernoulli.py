@@ -1,7 +1,7 @@
-"""Is the Gaussian mixture of unknown noise good enough for clicks? Its regret beside that of logistic regressions.
+"""Clicks: the mixture of `EvidenceMixture(likelihood="bernoulli")` beside the usual Gaussian one.
 
-``python -m alexp_experiments.contextual.rewards.bernoulli`` prints the first table of docs/clicks.md. 40 seeds take
-some CPU minutes a row.
+``python -m alexp_experiments.contextual.rewards.bernoulli`` prints the first table of docs/clicks.md, clicks lost;
+``--coverage`` the second, how often true probabilities lie in credible intervals.
 """
 
 from __future__ import annotations
@@ -9,102 +9,20 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from math import log, sqrt
 
 import numpy as np
 
-from alexp.algorithms.evidence_mixture import RATIOS
+from alexp.algorithms.evidence_mixture import RATIOS, WIDTH
 from alexp.common.arrays import FloatArray, IntArray
-from alexp.decision.weights import draw_index
+from alexp.estimation.mixture.bernoulli import SCALES, BernoulliMixture, sigmoid
 from alexp.estimation.mixture.calibrating import trace_divisors
-from alexp.estimation.mixture.mixture import StudentMixture
+from alexp.estimation.mixture.mixture import Mixture, StudentMixture
 from alexp.problem.candidates import Choices
 from alexp.rules import upper_confidence
 from alexp_experiments.core.runner import spread
 
-SCALES = (0.3, 1.0, 3.0)
-_CONSTANT = 5.0  # prior deviation of the constant
-_NEWTON = 12
-
-
-class LogisticMixture:
-    """Feature sets x prior scales, C components of at most D coefficients, the constant first."""
-
-    def __init__(self, groups: Sequence[IntArray], n_columns: int, scales: Sequence[float] = SCALES) -> None:
-        width = 1 + max(len(group) for group in groups)
-        self._places = np.full((len(groups), width), n_columns + 1)  # a column of zeros
-        for place, group in zip(self._places, groups, strict=True):
-            place[0], place[1 : 1 + len(group)] = n_columns, group
-        self._places = np.repeat(self._places, len(scales), axis=0)
-        spread = np.tile(np.asarray(scales), len(groups))[:, None] * np.ones(width)
-        spread[:, 0] = _CONSTANT
-        self.means: FloatArray = np.zeros((len(self._places), width))
-        self.covariances: FloatArray = spread[:, :, None] ** 2 * np.eye(width)
-        self.log_evidence = np.zeros(len(spread))
-
-    def update(self, row: FloatArray, y: float) -> None:
-        """Take in one reward, 0 or 1, at a dictionary row (P,)."""
-        x = self._extended(row[None])[0]
-        direction = np.einsum("cde,ce->cd", self.covariances, x)
-        v, start = np.einsum("cd,cd->c", direction, x), np.einsum("cd,cd->c", self.means, x)
-        eta = _new_logit(start, v, y)
-        p = sigmoid(eta)
-        w = p * (1.0 - p)
-        likelihood = -np.logaddexp(0.0, -eta if y > 0.5 else eta)
-        self.log_evidence += likelihood - 0.5 * (y - p) ** 2 * v - 0.5 * np.log1p(w * v)
-        self.means += (y - p)[:, None] * direction
-        self.covariances -= (w / (1.0 + w * v))[:, None, None] * direction[:, :, None] * direction[:, None, :]
-
-    def weights(self) -> FloatArray:
-        """Posterior probability of every component, shape (C,)."""
-        weights = np.exp(self.log_evidence - self.log_evidence.max())
-        return np.asarray(weights / weights.sum())
-
-    def moments(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Mean and variance of the probability of a reward at n rows (n, P), shapes (n,): within and between."""
-        x, weights = np.swapaxes(self._extended(rows), 0, 1), self.weights()  # (C, n, D)
-        eta: FloatArray = np.einsum("cnd,cd->cn", x, self.means)
-        v: FloatArray = np.einsum("cnd,cnd->cn", x @ self.covariances, x)
-        p = sigmoid(eta / np.sqrt(1.0 + np.pi * v / 8.0))
-        mean: FloatArray = weights @ p
-        slope = sigmoid(eta) * (1.0 - sigmoid(eta))
-        return mean, weights @ (slope**2 * v + (p - mean) ** 2)
-
-    def draw(self, rows: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """Logits at n rows under one component and one draw of its coefficients, shape (n,)."""
-        c = int(rng.choice(len(self.log_evidence), p=self.weights()))
-        root = np.linalg.cholesky(self.covariances[c] + 1e-12 * np.eye(self.means.shape[1]))
-        theta = self.means[c] + root @ rng.standard_normal(self.means.shape[1])
-        return np.asarray(self._extended(rows)[:, c] @ theta)
-
-    def _extended(self, rows: FloatArray) -> FloatArray:
-        """The features of every component at n rows, (n, C, D)."""
-        padded = np.hstack([rows, np.ones((len(rows), 1)), np.zeros((len(rows), 1))])
-        return np.asarray(padded[:, self._places])
-
-
-def _new_logit(start: FloatArray, v: FloatArray, y: float) -> FloatArray:
-    """Solve eta = start + v (y - sigmoid(eta)) by Newton steps, halving the bracket where one leaves it."""
-    far = start + v * (y - sigmoid(start))
-    low, high = np.minimum(start, far), np.maximum(start, far)
-    eta = start
-    for _ in range(_NEWTON):
-        p = sigmoid(eta)
-        gap = eta - start - v * (y - p)
-        low, high = np.where(gap < 0.0, eta, low), np.where(gap > 0.0, eta, high)
-        newton = eta - gap / (1.0 + v * p * (1.0 - p))
-        eta = np.where((newton >= low) & (newton <= high), newton, 0.5 * (low + high))
-    return eta
-
-
-def sigmoid(eta: FloatArray) -> FloatArray:
-    """1 / (1 + exp(-eta)), without overflow."""
-    return np.asarray(0.5 * (1.0 + np.tanh(0.5 * eta)))
-
-
-_HEAD = ("click rate", "arms", "features", "rounds", "rule")
-NOISIER = (3.0, 30.0, 300.0)  # further ratios of noise to prior variance
+_HEAD = ("click rate", "arms", "features", "rounds")
 
 
 @dataclass(frozen=True)
@@ -144,103 +62,103 @@ PROBLEMS = (
 )
 
 
-class Gaussian:
-    """The mixture that `EvidenceMixture` has where nothing is stated, with an intercept."""
+Make = Callable[[list[IntArray], FloatArray], Mixture]
 
-    def __init__(self, groups: Sequence[IntArray], reference: FloatArray, ratios: Sequence[float]) -> None:
-        columns, offsets = np.concatenate(groups), np.append(0, np.cumsum([len(group) for group in groups]))
-        divisors = trace_divisors(reference.T, columns, offsets, centred=True)
-        self._mixture = StudentMixture(reference.shape[1], columns, offsets, divisors, True, ratio_grid=ratios)
 
-    def moments(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Mean and variance of the reward at n rows."""
-        return self._mixture.moments(self._mixture.weights(), _choices(rows))
+def _gaussian(groups: list[IntArray], reference: FloatArray) -> Mixture:
+    return StudentMixture(*_problem(groups, reference), ratio_grid=RATIOS)
 
-    def draw(self, rows: FloatArray, rng: np.random.Generator) -> FloatArray:
-        """Rewards at n rows under one draw from the posterior."""
-        weights = self._mixture.weights()
-        cell, model = divmod(draw_index(weights.ravel(), rng), weights.shape[1])
-        return self._mixture.draw(cell, model, rng, _choices(rows))
 
-    def update(self, row: FloatArray, y: float) -> None:
-        """Take in one reward."""
-        self._mixture.update(row, y)
+def _bernoulli(groups: list[IntArray], reference: FloatArray) -> Mixture:
+    return BernoulliMixture(*_problem(groups, reference), free=None, scale_grid=SCALES)
+
+
+def _problem(groups: list[IntArray], reference: FloatArray) -> tuple[int, IntArray, IntArray, FloatArray, bool]:
+    columns, offsets = np.concatenate(groups), np.append(0, np.cumsum([len(group) for group in groups]))
+    return reference.shape[1], columns, offsets, trace_divisors(reference.T, columns, offsets, centred=True), True
+
+
+ENTRANTS: dict[str, Make] = {"Gaussian": _gaussian, "Bernoulli": _bernoulli}
+RULES = ("ucb", "matching")
+LEVELS = (0.95, 0.8, 0.5)
+TESTED = 200  # rows at which intervals are looked at
 
 
 def _choices(rows: FloatArray) -> Choices:
     return Choices(None, np.ascontiguousarray(rows.T))
 
 
-Learner = Gaussian | LogisticMixture
-Make = Callable[[list[IntArray], FloatArray], Learner]
+class ClicksRun:
+    """A problem and a learner; candidates and chance are the same for everybody with this seed."""
 
+    def __init__(self, problem: Clicks, entrant: str, seed: int) -> None:
+        self.problem, self._rng, self._own = problem, np.random.default_rng([5, seed]), np.random.default_rng([6, seed])
+        groups, width = problem.groups(self._rng), 3 * problem.size
+        self._theta = np.zeros(width)
+        self._theta[groups[0]] = self._rng.standard_normal(problem.size)
+        self._theta /= np.linalg.norm(self._theta)
+        self._level = log(problem.rate / (1.0 - problem.rate))
+        self.mixture = ENTRANTS[entrant](groups, self._rng.standard_normal((500, width)))
+        self._width = 1.0 if entrant == "Gaussian" else WIDTH
+        self._rows = self.rows(problem.arms)
 
-def _gaussian(ratios: Sequence[float], groups: list[IntArray], reference: FloatArray) -> Learner:
-    return Gaussian(groups, reference, ratios)
+    def rows(self, n: int) -> FloatArray:
+        """New candidates, (n, P)."""
+        return np.asarray(self._rng.standard_normal((n, self._theta.size)))
 
+    def rates(self, rows: FloatArray) -> FloatArray:
+        """Probabilities of a click, (n,)."""
+        return sigmoid(self._level + rows @ self._theta)
 
-def _logistic(groups: list[IntArray], reference: FloatArray) -> Learner:
-    return LogisticMixture(groups, reference.shape[1])
+    def step(self, rule: str, t: int) -> float:
+        """Round t; expected clicks lost."""
+        if not self.problem.fixed:
+            self._rows = self.rows(self.problem.arms)
+        rates, chosen = self.rates(self._rows), self._chosen(rule, t)
+        self.mixture.update(self._rows[chosen], float(self._rng.random() < rates[chosen]))
+        return float(rates.max() - rates[chosen])
 
-
-def _oracle(groups: list[IntArray], reference: FloatArray) -> Learner:
-    return LogisticMixture(groups[:1], reference.shape[1])
-
-
-ENTRANTS: dict[str, Make] = {
-    "Gaussian": partial(_gaussian, RATIOS),
-    "Gaussian, noisier ratios": partial(_gaussian, (*RATIOS, *NOISIER)),
-    "logistic": _logistic,
-    "logistic, true set": _oracle,
-}
-RULES = ("ucb", "matching", "thompson")  # matching: draws until two in a row agree, probabilities squared
+    def _chosen(self, rule: str, t: int) -> int:
+        weights, choices = self.mixture.weights(), _choices(self._rows)
+        if rule == "even":
+            return int(self._own.integers(self.problem.arms))
+        if rule == "ucb":
+            mean, variance = self.mixture.moments(weights, choices)
+            return upper_confidence(mean, np.sqrt(variance), sqrt(2.0 + 0.25 * log(t)))
+        return int(self._own.choice(len(choices), p=self.mixture.chances(weights, choices, self._own, self._width)))
 
 
 def play(problem: Clicks, entrant: str, rule: str, seed: int) -> float:
-    """Expected clicks lost in a run; candidates and chance are the same for everybody with this seed."""
-    rng, own = np.random.default_rng([5, seed]), np.random.default_rng([6, seed])
-    groups, width = problem.groups(rng), 3 * problem.size
-    theta = np.zeros(width)
-    theta[groups[0]] = rng.standard_normal(problem.size)
-    theta /= np.linalg.norm(theta)
-    level = log(problem.rate / (1.0 - problem.rate))
-    learner = ENTRANTS[entrant](groups, rng.standard_normal((500, width)))
-    rows, total = rng.standard_normal((problem.arms, width)), 0.0
+    """Expected clicks lost in a run."""
+    run = ClicksRun(problem, entrant, seed)
+    return sum(run.step(rule, t) for t in range(1, problem.rounds + 1))
+
+
+def covered(problem: Clicks, entrant: str, seed: int) -> FloatArray:
+    """Share of new rows whose probability lies in the interval of each of `LEVELS`, after even play."""
+    run = ClicksRun(problem, entrant, seed)
     for t in range(1, problem.rounds + 1):
-        if not problem.fixed:
-            rows = rng.standard_normal((problem.arms, width))
-        rates = sigmoid(level + rows @ theta)
-        if rule == "ucb":
-            mean, variance = learner.moments(rows)
-            chosen = upper_confidence(mean, np.sqrt(variance), sqrt(2.0 + 0.25 * log(t)))
-        else:
-            chosen = _drawn(learner, rows, own)
-            while rule == "matching" and chosen != _drawn(learner, rows, own):
-                chosen = _drawn(learner, rows, own)
-        learner.update(rows[chosen], float(rng.random() < rates[chosen]))
-        total += float(rates.max() - rates[chosen])
-    return total
-
-
-def _drawn(learner: Learner, rows: FloatArray, rng: np.random.Generator) -> int:
-    return int(np.argmax(learner.draw(rows, rng)))
+        run.step("even", t)
+    rows = run.rows(TESTED)
+    rates, weights = run.rates(rows), run.mixture.weights()
+    ends = [run.mixture.interval(weights, _choices(rows), level) for level in LEVELS]
+    return np.array([np.mean((low <= rates) & (rates <= high)) for low, high in ends])
 
 
 def table(problems: Sequence[Clicks], rules: Sequence[str], seeds: int, workers: int | None = None) -> str:
-    """One row per problem and rule: mean regret, and ratios to the logistic mixture."""
+    """One row per problem and rule: mean regret, and its ratio to that of the Gaussian mixture."""
     lines = [
-        f"Clicks lost, means of {seeds} seeds; ratios of means with 95% bootstrap intervals.",
+        f"Clicks lost, means of {seeds} seeds; ratio of means with 95% bootstrap interval.",
         "",
-        "| " + " | ".join([*_HEAD, *ENTRANTS, "Gaussian / logistic", "noisier / logistic"]) + " |",
+        "| " + " | ".join([*_HEAD, "rule", *ENTRANTS, "Bernoulli / Gaussian"]) + " |",
         "|" + "---|" * (len(_HEAD) + len(ENTRANTS) + 2),
     ]
     rows = [(problem, rule) for problem in problems for rule in rules]
     runs = [(problem, name, rule, seed) for problem, rule in rows for name in ENTRANTS for seed in range(seeds)]
     found: FloatArray = np.reshape(spread(_play, runs, workers), (len(rows), len(ENTRANTS), seeds))
-    lines += [
-        _line(problem, rule, dict(zip(ENTRANTS, values, strict=True)))
-        for (problem, rule), values in zip(rows, found, strict=True)
-    ]
+    for (problem, rule), values in zip(rows, found, strict=True):
+        cells = [*_where(problem), rule, *(f"{one.mean():.1f}" for one in values), _ratio(values[1], values[0])]
+        lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
@@ -248,13 +166,31 @@ def _play(run: tuple[Clicks, str, str, int]) -> float:
     return play(*run)
 
 
-def _line(problem: Clicks, rule: str, found: dict[str, FloatArray]) -> str:
-    cells = [f"{values.mean():.1f}" for values in found.values()]
-    plain, noisier, logistic, _ = found.values()
-    ratios = [_ratio(one, logistic) for one in (plain, noisier)]
+def _where(problem: Clicks) -> tuple[str, ...]:
     where = f"{problem.arms}{', fixed' if problem.fixed else ''}"
-    head = (f"{problem.rate:g}", where, f"{problem.size} of {3 * problem.size}", f"{problem.rounds}", rule)
-    return "| " + " | ".join([*head, *cells, *ratios]) + " |"
+    return f"{problem.rate:g}", where, f"{problem.size} of {3 * problem.size}", f"{problem.rounds}"
+
+
+def coverage(problems: Sequence[Clicks], seeds: int, workers: int | None = None) -> str:
+    """One row per problem: how often intervals held, with standard errors over seeds."""
+    levels = [f"{100 * level:g}%" for level in LEVELS]
+    lines = [
+        f"Shares of true probabilities in credible intervals after even play, {seeds} seeds, ± standard error.",
+        "",
+        "| click rate | rounds | " + " | ".join(f"{level}, {name}" for name in ENTRANTS for level in levels) + " |",
+        "|" + "---|" * (2 + len(ENTRANTS) * len(LEVELS)),
+    ]
+    runs = [(problem, name, seed) for problem in problems for name in ENTRANTS for seed in range(seeds)]
+    found = np.reshape(spread(_covered, runs, workers), (len(problems), len(ENTRANTS), seeds, len(LEVELS)))
+    for problem, values in zip(problems, found, strict=True):
+        means, errors = values.mean(axis=1).ravel(), (values.std(axis=1) / sqrt(seeds)).ravel()
+        cells = [f"{mean:.3f} ± {error:.3f}" for mean, error in zip(means, errors, strict=True)]
+        lines.append("| " + " | ".join([f"{problem.rate:g}", f"{problem.rounds}", *cells]) + " |")
+    return "\n".join(lines)
+
+
+def _covered(run: tuple[Clicks, str, int]) -> FloatArray:
+    return covered(*run)
 
 
 def _ratio(one: FloatArray, other: FloatArray) -> str:
@@ -267,14 +203,19 @@ def _ratio(one: FloatArray, other: FloatArray) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Play and print."""
-    parser = argparse.ArgumentParser(description="Regret of the Gaussian mixture on clicks, beside logistic models.")
-    parser.add_argument("--seeds", type=int, default=40)
+    parser = argparse.ArgumentParser(description="Clicks: regret and intervals of the Bernoulli mixture.")
+    parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--workers", type=int, help="processes; all cores by default")
-    parser.add_argument("--rules", nargs="*", choices=RULES, default=["ucb", "thompson"])
+    parser.add_argument("--rules", nargs="*", choices=RULES, default=list(RULES))
     parser.add_argument("--problems", type=int, nargs="*", help="numbers of the problems; all by default")
+    parser.add_argument("--coverage", action="store_true", help="how often intervals hold, in place of clicks lost")
     chosen = parser.parse_args(arguments)
-    numbers = range(len(PROBLEMS)) if chosen.problems is None else chosen.problems
-    print(table([PROBLEMS[k] for k in numbers], chosen.rules, chosen.seeds, chosen.workers))
+    numbers = range(4 if chosen.coverage else len(PROBLEMS)) if chosen.problems is None else chosen.problems
+    problems = [PROBLEMS[k] for k in numbers]
+    if chosen.coverage:
+        print(coverage(problems, chosen.seeds, chosen.workers))
+    else:
+        print(table(problems, chosen.rules, chosen.seeds, chosen.workers))
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from alexp.common.validation import VANISHING
 from alexp.common.warning import caution
 from alexp.estimation.checking import Rewards
 from alexp.estimation.factory import check_forgetting, takes_one_pass
+from alexp.estimation.mixture.bernoulli import BernoulliMixture
 from alexp.estimation.mixture.calibrating import Divisors, prior_divisors, prior_scales, row_divisors, trace_divisors
 from alexp.estimation.mixture.mixture import Mixture, StudentMixture
 from alexp.estimation.onepass.grid import OnePassGrid, keeps_values
@@ -58,23 +59,48 @@ def ratio_mixture(
     if models.enumerated_on is not None:  # a mixture in all but its weights, which only itself looks into
         return cast(Mixture, backend("ratio_subsets")(models, candidates, ratios, noise_std, power, forget))
     common = _common(models, candidates, power, forget)
-    columns, offsets, tables, measure = models.columns_flat, models.offsets, common["tables"], _measure(models)
-    calibrate, reference = None, models.example_rows if reference is None else reference
-    if candidates is not None and tables is not None:
-        divisors = prior_divisors(tables, models.intercept, candidates.n_first)
-    elif candidates is not None:
-        divisors = trace_divisors(candidates.table[:, : candidates.n_first], columns, offsets, models.intercept)
-    elif reference is not None:
-        divisors = measure(reference)
-    else:
-        divisors, calibrate = np.ones(models.n_models), measure
-    groups = (models.n_columns, columns, offsets, divisors, models.intercept)
+    divisors, calibrate = _divisors(models, candidates, common["tables"], reference)
+    groups = (models.n_columns, models.columns_flat, models.offsets, divisors, models.intercept)
     if noise_std is None:
         return StudentMixture(*groups, ratio_grid=ratios, calibrate=calibrate, **common)
     levels: _Levels = {
         "noise_std": noise_std, "norm_bound": noise_std, "noise_grid": (1.0,), "scale_grid": prior_scales(ratios),
     }  # fmt: skip
     return Mixture(*groups, **levels, calibrate=calibrate, **common)
+
+
+def bernoulli_mixture(
+    models: ModelClass, candidates: CandidateTable | None, scales: Sequence[float], power: float
+) -> Mixture:
+    """Components (model, prior scale of the logit), for rewards that are 0 or 1."""
+    models.require_linear('likelihood="bernoulli"', "logits are linear in a model's features")
+    divisors, calibrate = _divisors(models, candidates, None, None)
+    groups = (models.n_columns, models.columns_flat, models.offsets, divisors, models.intercept)
+    return BernoulliMixture(
+        *groups,
+        scale_grid=scales,
+        free=models.free_columns,
+        power=power,
+        log_prior=_log_prior(models),
+        arm_blocks=models.arm_blocks,
+        calibrate=calibrate,
+    )
+
+
+def _divisors(
+    models: ModelClass,
+    candidates: CandidateTable | None,
+    tables: list[ModelOnTable] | None,
+    reference: FloatArray | None,
+) -> tuple[FloatArray, Divisors | None]:
+    """What features are divided by, (M,), and how to measure it where only rows told can say."""
+    measure, reference = _measure(models), models.example_rows if reference is None else reference
+    if candidates is not None and tables is not None:
+        return prior_divisors(tables, models.intercept, candidates.n_first), None
+    if candidates is not None:
+        table = candidates.table[:, : candidates.n_first]
+        return trace_divisors(table, models.columns_flat, models.offsets, models.intercept), None
+    return (np.ones(models.n_models), measure) if reference is None else (measure(reference), None)
 
 
 def take_up(mixture: Mixture, state: State, told: Callable[[], Rewards]) -> None:

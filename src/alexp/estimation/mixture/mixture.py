@@ -51,6 +51,7 @@ _AFFORDABLE = 2e9  # multiplications of one decomposition
 _TINY = float(np.finfo(np.float64).tiny)
 _EDGE, _POINTS = 12.0, 8193  # of tabulated gains: standardised distances up to 80,000 from the incumbent
 _REACH = sinh(_EDGE)
+_HALVINGS = 50  # of the bracket of a quantile
 _NEAR = 16.0  # standardised distances at which gains are tabulated evenly
 
 
@@ -229,18 +230,19 @@ class Mixture:
         self.factors, self.scales = np.array([a for a, _ in pairs]), np.array([b for _, b in pairs])
         self.noise = self.factors * noise_std
         self.ridges = np.array([a * noise_std / (b * norm_bound) for a, b in pairs])
-        precise = bool(self.noise.min() < _SAFE_NOISE * float(self.scales.max()) * norm_bound)
-
-        def make(divisors: FloatArray) -> PosteriorGrid:
-            ridges = [ridge * divisors for ridge in self.ridges]
-            settings = (precise, tables, arm_blocks, forget)
-            return posterior_grid(n_columns, columns, offsets, ridges, intercept, *settings)
-
+        self._precise = bool(self.noise.min() < _SAFE_NOISE * float(self.scales.max()) * norm_bound)
+        self._arm_blocks = arm_blocks
         self._calibration: Calibration | None = None
         if calibrate is not None:
             divisors = np.ones(self._sizes.size)
-            self._calibration = Calibration(make, calibrate, divisors, n_columns)
-        self.grid = make(divisors)
+            self._calibration = Calibration(self._new_grid, calibrate, divisors, n_columns)
+        self.grid = self._new_grid(divisors)
+
+    def _new_grid(self, divisors: FloatArray) -> PosteriorGrid:
+        """The empty fits of all components, with given divisors (M,)."""
+        ridges = [ridge * divisors for ridge in self.ridges]
+        groups = (self.n_columns, self._columns, self._offsets, ridges, self._intercept)
+        return posterior_grid(*groups, self._precise, self._tables, self._arm_blocks, self.forget)
 
     @property
     def n_observations(self) -> int:
@@ -371,38 +373,49 @@ class Mixture:
                 part.check()
         return out
 
+    def interval(self, weights: FloatArray, choices: Choices, level: float) -> tuple[FloatArray, FloatArray]:
+        """Quantiles (1 -/+ level) / 2 of the reward at the choices, noise aside, shapes (n,)."""
+        parts = [part for part in self.components(weights, choices) if part.check() is None]
+        centres, scales = np.array([part.mean for part in parts]), np.sqrt([part.variance for part in parts])
+        shares = np.array([part.share for part in parts])
+        low, high = (quantile(share, shares, centres, scales, self.freedom) for share in sides(level))
+        return low, high
+
     @property
     def freedom(self) -> float:
         """Degrees of freedom of a component's predictions: infinitely many, because they are Gaussian."""
         return inf
 
-    def draw(self, cell: int, model: int, rng: np.random.Generator, choices: Choices) -> FloatArray:
-        """Rewards at the choices under one draw of a component's function, shape (n,).
+    def draw(self, cell: int, model: int, rng: np.random.Generator, choices: Choices, width: float = 1.0) -> FloatArray:
+        """Rewards at the choices under one draw of a component's function, shape (n,); deviations times `width`.
 
         The constant of an intercept, common to all candidates, is left out.
         """
         normals = rng.standard_normal(self.grid.n_normals(model))
-        return self.grid.draw(cell, model, choices, normals, float(self.noise[cell]))
+        return self.grid.draw(cell, model, choices, normals, width * float(self.noise[cell]))
 
-    def chances(self, weights: FloatArray, choices: Choices, rng: np.random.Generator) -> FloatArray:
+    def chances(
+        self, weights: FloatArray, choices: Choices, rng: np.random.Generator, width: float = 1.0
+    ) -> FloatArray:
         """Probability that each choice is the best under the posterior, shape (n,), see `optimality`.
 
-        Of more than 200 choices only the most promising have any. Kernels and one pass: shares of 64 draws.
+        Deviations of components are multiplied by `width`. Of more than 200 choices only the most promising have any.
+        Kernels and one pass: shares of 64 draws.
         """
         if len(choices) <= optimality.MOST:
-            return self._chances(weights, choices, rng)
+            return self._chances(weights, choices, rng, width)
         some = optimality.promising(*self.moments(weights, choices))
         out = np.zeros(len(choices))
         indices = None if choices.indices is None else choices.indices[some]
         narrow = Choices(indices, lambda: np.ascontiguousarray(choices.table[:, some]))
-        out[some] = self._chances(weights, narrow, rng)
+        out[some] = self._chances(weights, narrow, rng, width)
         return out
 
-    def _chances(self, weights: FloatArray, choices: Choices, rng: np.random.Generator) -> FloatArray:
-        if (width := self.grid.root_width(len(choices))) is None:
-            return self._shares_of_draws(weights, choices, rng)
-        offset, stretches = rng.random(), self._stretches(rng, optimality.LINES)
-        normals = rng.standard_normal((optimality.LINES, width))
+    def _chances(self, weights: FloatArray, choices: Choices, rng: np.random.Generator, width: float) -> FloatArray:
+        if (dimension := self.grid.root_width(len(choices))) is None:
+            return self._shares_of_draws(weights, choices, rng, width)
+        offset, stretches = rng.random(), width * self._stretches(rng, optimality.LINES)
+        normals = rng.standard_normal((optimality.LINES, dimension))
         deviations = np.sqrt(self.noise_variances)
         return optimality.by_lines(self.grid, weights, deviations, choices, normals, stretches, offset)
 
@@ -410,12 +423,14 @@ class Mixture:
         """Draws of what deviations are multiplied by, shape (n,)."""
         return np.ones(n)
 
-    def _shares_of_draws(self, weights: FloatArray, choices: Choices, rng: np.random.Generator) -> FloatArray:
+    def _shares_of_draws(
+        self, weights: FloatArray, choices: Choices, rng: np.random.Generator, width: float
+    ) -> FloatArray:
         out = np.zeros(len(choices))
         counts = optimality.evenly(weights.ravel(), optimality.DRAWS, rng.random())
         for component in np.repeat(np.arange(counts.size), counts):
             cell, model = divmod(int(component), weights.shape[1])
-            out[np.argmax(self.draw(cell, model, rng, choices))] += 1.0 / optimality.DRAWS
+            out[np.argmax(self.draw(cell, model, rng, choices, width))] += 1.0 / optimality.DRAWS
         return out
 
     def state(self) -> Packable:
@@ -534,12 +549,12 @@ class StudentMixture(Mixture):
         own = own if model is None or model.origin is None else own - model.origin
         return spectrum(None, own / divisors[j], rewards, self._intercept)
 
-    def draw(self, cell: int, model: int, rng: np.random.Generator, choices: Choices) -> FloatArray:
+    def draw(self, cell: int, model: int, rng: np.random.Generator, choices: Choices, width: float = 1.0) -> FloatArray:
         """Rewards at the choices under one draw of a component's scale and function, shape (n,)."""
         normals = rng.standard_normal(self.grid.n_normals(model))
         shape = self._evidence.shape
         noise = self.noise_variances[cell, model] * shape / rng.standard_gamma(shape)
-        return self.grid.draw(cell, model, choices, normals, float(np.sqrt(noise)))
+        return self.grid.draw(cell, model, choices, normals, width * float(np.sqrt(noise)))
 
     def _stretches(self, rng: np.random.Generator, n: int) -> FloatArray:
         shape = self._evidence.shape
@@ -559,6 +574,26 @@ class StudentMixture(Mixture):
         known = record("mixture", state, {"grid": anything, "mean": number(), "squares": number(0.0, SQUARE)})
         super().restore(known["grid"])
         self._mean, self._squares = known["mean"], known["squares"]
+
+
+def sides(level: float) -> tuple[float, float]:
+    """What lies below the ends of an interval with equal tails."""
+    return 0.5 * (1.0 - level), 0.5 * (1.0 + level)
+
+
+def quantile(share: float, shares: FloatArray, centres: FloatArray, scales: FloatArray, freedom: float) -> FloatArray:
+    """Where a share of the mixture of K t-distributions lies below, (n,), by bisection; centres, scales (K, n)."""
+    from scipy.special import ndtr, ndtri, stdtr, stdtrit  # slow to import, and needed here only
+
+    reach = ndtri(share) if freedom == inf else stdtrit(freedom, share)
+    ends = centres + reach * scales
+    low, high = ends.min(axis=0), ends.max(axis=0)
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        z = (middle - centres) / np.maximum(scales, _TINY)
+        below = shares @ (ndtr(z) if freedom == inf else stdtr(freedom, z)) < share
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return np.asarray(0.5 * (low + high))
 
 
 def expected_improvement(
