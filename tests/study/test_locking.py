@@ -16,7 +16,7 @@ import pytest
 
 import alexp
 from alexp.estimation.lasso.group_lasso import GroupLasso
-from alexp.study import Storage, follower, load_study, logbook, replay
+from alexp.study import Storage, follower, load_study, logbook, replay, study as study_module
 from alexp.study.events import belief
 from alexp.study.replay import Replica
 from alexp.study.view import HeldTrial, StudyView
@@ -311,10 +311,10 @@ def test_whoever_writes_does_not_wait_for_whoever_looks(storage, monkeypatch, lo
     play(study, 6)
     expected = comparable(getattr(study, look)())
     inside, written = threading.Event(), threading.Event()
-    refresh = follower.Follower.refresh
+    opened = follower.Follower._opened
 
     def halted(self):
-        replica = refresh(self)
+        replica = opened(self)
         if self is study._reader:
             inside.set()
             assert written.wait(20.0)
@@ -325,13 +325,30 @@ def test_whoever_writes_does_not_wait_for_whoever_looks(storage, monkeypatch, lo
         play(study, 2)
         written.set()
 
-    monkeypatch.setattr(follower.Follower, "refresh", halted)
+    monkeypatch.setattr(follower.Follower, "_opened", halted)
     seen, _ = in_threads(getattr(study, look), write)
     monkeypatch.undo()
     assert study.counts["told"] == 8
     later = comparable(getattr(study, look)())
     assert comparable(seen) in (expected, later)  # of one moment: before or after what was written
     assert later == comparable(getattr(load_study("s", storage), look)())
+
+
+def test_a_view_is_of_its_own_moment_while_others_write(storage, monkeypatch):
+    study = new_study(storage, algorithm="evidence-mixture")
+    play(study, 6)
+    expected, make = comparable(load_study("s", storage).view()), study_module.make_view
+
+    def halted(*arguments):
+        in_threads(lambda: play(study, 4))  # in another thread, for which no lock is free to enter again
+        return make(*arguments)
+
+    monkeypatch.setattr(study_module, "make_view", halted)
+    seen = study.view()
+    monkeypatch.undo()
+    assert comparable(seen) == expected
+    assert study.counts["told"] == 10
+    assert comparable(study.view()) == comparable(load_study("s", storage).view())
 
 
 def test_a_process_that_only_reads_has_one_replica(sqlite, monkeypatch):
@@ -352,6 +369,7 @@ def test_a_reader_that_is_far_behind_starts_from_a_snapshot(sqlite, monkeypatch)
     other.close()  # writes a snapshot
     play(other, 1)
     monkeypatch.setattr(replay, "REPLAY_SECONDS", 0.0)
+    monkeypatch.setattr(follower, "_PATIENCE", 0.0)
     with applied_events(monkeypatch, Lock()) as applied:
         after = study.view()
     assert [seq for seq, _ in applied] == [24, 25]

@@ -45,12 +45,12 @@ if TYPE_CHECKING:
 
 _Checked = TypeVar("_Checked")
 
-_PATIENCE = 0.05  # seconds of catching up that are allowed while the lock is held
+_PATIENCE = 0.05  # seconds of catching up that are allowed within a transaction
 _ATTEMPTS = 3  # attempts to catch up without the lock, before catching up under it
 
 
 class _FarBehindError(Exception):
-    """Catching up under the lock would take too long."""
+    """Catching up within a transaction would take too long."""
 
 
 @dataclass
@@ -158,8 +158,6 @@ class Follower(Forked):
         with self._storage.writing() as connection:
             self._verify_replaced_file(connection)
             head = logbook.head(connection, self._study, lock=True)
-            if replica.seconds_for(head.n_events - replica.n_events) > patience:
-                raise _FarBehindError
             self._catch_up(replica, connection, head, patience)
             self._note_caught_up(replica, head)
             if not call.is_new and (events := logbook.events_of_call(connection, self._study, call.key)):
@@ -205,11 +203,16 @@ class Follower(Forked):
     def moment(self) -> Iterator[tuple[Replica, Connection]]:
         """A read-only transaction in which the replica is up to date with the database."""
         with self.mutex:
-            replica = self.refresh()
-            with self._storage.reading() as connection:
-                self._verify_replaced_file(connection)
-                self._catch_up(replica, connection, logbook.head(connection, self._study, lock=False))
-                yield replica, connection
+            replica = self._opened()
+            for patience in (_PATIENCE, inf):
+                try:
+                    with self._storage.reading() as connection:
+                        self._verify_replaced_file(connection)
+                        self._catch_up(replica, connection, logbook.head(connection, self._study, lock=False), patience)
+                        yield replica, connection
+                        return
+                except _FarBehindError:
+                    replica = self.refresh()
 
     def _opened(self) -> Replica:
         """The replica; rebuilt from the newest snapshot and the log if there is none."""
@@ -292,6 +295,8 @@ class Follower(Forked):
             self._apply(replica, events, last)
 
     def _catch_up(self, replica: Replica, connection: Connection, head: Head, patience: float = inf) -> None:
+        if replica.seconds_for(head.n_events - replica.n_events) > patience:
+            raise _FarBehindError
         while replica.n_events != head.n_events or head.chain != replica.chain:
             events, last = self._next_events(replica, connection, head)
             if any(event.kind in RERUNS for event in events) and replica.seconds_for(head.n_events) > patience:

@@ -121,7 +121,7 @@ class Study:
             return make()
 
         self._follower = Follower(storage, row, make_or_first)
-        self._reader = Follower(storage, row, make_or_first)  # for what may take long: nobody who writes waits for it
+        self._reader = Follower(storage, row, make_or_first)  # for what may take long; asks and tells do not wait
         self._log_cache = LogCache(row.id)
         self._last_view: tuple[Replica, ViewOptions, dict[int, Lease], StudyView] | None = None
 
