@@ -68,6 +68,7 @@ LIST = Path(__file__).with_suffix(".json")
 KILLERS = Path(__file__).with_name("mutants-killers.json")
 _UNSEEN = ("tests/test_mutants.py", "tests/test_docs.py", "tests/test_notebooks.py")  # run everything, or this tool
 _LONGEST = 400.0  # seconds for a file of tests in the survey
+VERDICTS = ("killed", "survived", "stale", "invalid", "error", "open")
 DECORATORS = ("ieee", "checked", "compact")  # of alexp.common.compiling
 
 Def = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
@@ -355,7 +356,7 @@ class Survey:
         blind = mutant.tests if chosen else likely  # also tests that are not known to execute the change
         chosen += picked([test for test in self.seconds if test.startswith(blind)], self.seconds) if blind else []
         runs: list[list[str]] = [[killer] if killer else [], [], []]
-        for test in dict.fromkeys(chosen):
+        for test in sorted(dict.fromkeys(chosen), key=lambda test: not test.startswith(likely)):
             if seconds > 0.0 and test != killer and (ROOT / _file(test)).is_file():
                 seconds -= self.seconds[test]
                 runs[1 if test.startswith(likely) else 2].append(test)
@@ -580,25 +581,15 @@ def relocate() -> None:
 
 
 def report(outcomes: Sequence[Outcome]) -> str:
-    """Verdicts by folder, then everything that was not killed."""
-    verdicts = ("killed", "survived", "stale", "invalid", "error", "open")
-    folders: dict[str, dict[str, int]] = {}
-    for outcome in outcomes:
-        folder = "/".join(Path(outcome.mutant.file).parts[2:3])
-        counts = folders.setdefault(folder, dict.fromkeys(verdicts, 0))
-        counts[outcome.verdict] += 1
-    lines = [f"{'folder':<14}" + "".join(f"{v:>10}" for v in verdicts)]
-    for folder, counts in sorted(folders.items()):
-        lines.append(f"{folder:<14}" + "".join(f"{counts[v]:>10}" for v in verdicts))
-    totals = {v: sum(counts[v] for counts in folders.values()) for v in verdicts}
-    lines.append(f"{'all':<14}" + "".join(f"{totals[v]:>10}" for v in verdicts))
+    """How many have which verdict, then everything that was not killed."""
+    totals = Counter(outcome.verdict for outcome in outcomes)
     decided = totals["killed"] + totals["survived"]
+    lines = [", ".join(f"{totals[verdict]} {verdict}" for verdict in VERDICTS if totals[verdict])]
     lines.append(f"{totals['survived']} of {decided} decided survive, {totals['survived'] / max(decided, 1):.1%}")
-    for verdict in verdicts[1:]:
-        for outcome in outcomes if verdict != "open" else ():
-            if outcome.verdict == verdict:
-                reason = outcome.mutant.reason if verdict == "survived" else outcome.detail
-                lines.append(f"{verdict}: {_label(outcome.mutant)}: {reason or 'NO REASON IS KNOWN'}")
+    for outcome in sorted(outcomes, key=lambda outcome: VERDICTS.index(outcome.verdict)):
+        if outcome.verdict not in ("killed", "open"):
+            reason = outcome.mutant.reason if outcome.verdict == "survived" else outcome.detail
+            lines.append(f"{outcome.verdict}: {_label(outcome.mutant)}: {reason or 'NO REASON IS KNOWN'}")
     return "\n".join(lines)
 
 
