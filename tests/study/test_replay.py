@@ -10,7 +10,15 @@ import pytest
 import sqlalchemy as sa
 
 import alexp
-from alexp.study import ReplayError, Storage, StorageError, StorageWarning, follower, load_study, replay as replay_module
+from alexp.study import (
+    ReplayError,
+    Storage,
+    StorageError,
+    StorageWarning,
+    follower,
+    load_study,
+    replay as replay_module,
+)
 from alexp.study.events import compress
 from alexp.study.logbook import read_snapshot, snapshot_checksum
 from alexp.study.replay import Replica
