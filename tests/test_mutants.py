@@ -82,7 +82,7 @@ def test_a_run_in_pieces_goes_on_where_it_ended(tool, tmp_path, capsys, monkeypa
     tool.main(["--survey"])
     capsys.readouterr()
     tool.main(["--out", str(out), "--minutes", "0"])
-    assert "all " + " ".join(["0"] * 5) + " 2" in " ".join(capsys.readouterr().out.split())
+    assert "2 open" in capsys.readouterr().out.splitlines()
     tool.main(["--out", str(out), "--part", "1/2"])
     tool.main(["--out", str(out), "--part", "2/2"])
     with out.open("a") as file:
@@ -137,21 +137,16 @@ def test_the_tests_that_execute_a_change_are_chosen(tool):
         mutant = tool.Mutant("M", "", f"src/alexp/{file}.py", old, f"{old} ")
         return sorted(test.partition("::")[2] for test in survey.executing(mutant))
 
-    callers = ["test_caller[1]", "test_caller[2]"]
     assert chosen("            return x\n") == ["test_large"]
     assert chosen("x + self.step") == ["test_small"]
-    assert chosen("LIMIT = 3") == ["test_large", "test_small"]
-    assert chosen("step = 1") == ["test_large", "test_small"]
-    assert chosen("more=0") == callers
-    assert chosen("unseen(x)") == callers  # a compiled function: of what calls it
+    assert chosen("LIMIT = 3") == chosen("unseen(x)") == []  # constants and compiled functions
     (tool.ROOT / "src" / "alexp" / "places.py").rename(tool.ROOT / "src" / "alexp" / "moved.py")
     tool.modules.cache_clear()
     assert chosen("x + self.step", "moved") == ["test_small"]
     mutant = tool.Mutant("M", "", "src/alexp/moved.py", "unseen(x)", "x")
     runs = survey.choose(mutant, 60.0, "tests/test_double.py::test_large")
-    assert [sorted(run) for run in runs] == [
-        ["tests/test_double.py::test_large"], [f"tests/test_double.py::{name}" for name in callers],
-    ]  # fmt: skip
+    assert runs[0] == ["tests/test_double.py::test_large"]
+    assert {f"tests/test_double.py::{name}" for name in ("test_small", "test_caller[1]")} <= set(runs[1])
 
 
 _KERNEL = """

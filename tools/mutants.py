@@ -17,8 +17,8 @@ of functions that cannot depend on the changed module is shared by all mutants, 
 For a mutant the tests run that execute the changed statement, up to `--seconds` of them: first the test that killed it
 last time (tools/mutants-killers.json, written by `--keep-killers`), then those of the room and of the files that the
 entry names, then others. Compiled functions, constants and class bodies are not seen in the survey: there it is the
-tests that execute the functions which use their names, and where none is known the tests of the room. The survey
-(`.numba-cache/survey.json.gz`) knows statements by function and text, so that it stays of use while code changes.
+tests of the room and of those files. The survey (`.numba-cache/survey.json.gz`) knows statements by function and text,
+so that it stays of use while code changes.
 
 Mutants run in a random order with a fixed seed, `--part 2/5` takes every fifth of that order: a run that was broken
 off is a fair sample, but for the at most `--jobs` mutants that were under way. `--out` appends a line of JSON for every
@@ -49,7 +49,7 @@ import tempfile
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from fnmatch import fnmatch
@@ -68,6 +68,7 @@ LIST = Path(__file__).with_suffix(".json")
 KILLERS = Path(__file__).with_name("mutants-killers.json")
 _UNSEEN = ("tests/test_mutants.py", "tests/test_docs.py", "tests/test_notebooks.py")  # run everything, or this tool
 _LONGEST = 400.0  # seconds for a file of tests in the survey
+VERDICTS = ("killed", "survived", "stale", "invalid", "error", "open")
 DECORATORS = ("ieee", "checked", "compact")  # of alexp.common.compiling
 
 Def = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
@@ -172,10 +173,6 @@ def _names(node: ast.AST) -> set[str]:
     return found | {n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute)}
 
 
-def _first(node: Def) -> int:
-    return min([node.lineno, *(mark.lineno for mark in node.decorator_list)])
-
-
 def _compiled(node: ast.AST | None) -> bool:
     marks = node.decorator_list if isinstance(node, ast.FunctionDef) else []
     return any(
@@ -217,19 +214,6 @@ class Module:
                 self.statements.append((range(child.lineno, end + 1), function, text))
             self._read(child, name, function)
 
-    def defined(self, lines: set[int]) -> list[str]:
-        """Names of the innermost function or class around lines, with its methods, or of what they assign."""
-        around = [n for n, d in self.defs.items() if lines & set(range(_first(d), (d.end_lineno or 0) + 1))]
-        if around:
-            return [name for name in self.defs if f"{name}.".startswith(f"{around[-1]}.")]
-        return [
-            node.id
-            for statement in self.tree.body
-            if lines & set(range(statement.lineno, (statement.end_lineno or 0) + 1))
-            for node in ast.walk(statement)
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-        ]
-
     @cached_property
     def uses(self) -> set[str]:
         """Modules that compiled functions may be made of; for a module without any, all that it imports."""
@@ -261,15 +245,6 @@ def dependents(changed: str) -> set[str]:
     return found
 
 
-def users(module: Module, name: str) -> Iterator[tuple[Module, str]]:
-    """Functions that mention what a module defines under a name, in this module and in those that import it."""
-    for other in modules().values():
-        if other is module or any(module.name in names for names in other.imported.values()):
-            for function, node in other.defs.items():
-                if not isinstance(node, ast.ClassDef) and name.rpartition(".")[2] in _names(node):
-                    yield other, function
-
-
 # -- which tests could notice ---------------------------------------------------------------------------------------
 
 
@@ -282,7 +257,7 @@ def _key(*parts: str) -> str:
 
 
 class Survey:
-    """Which tests execute a statement and a function, with their seconds.
+    """Which tests execute a statement, with their seconds.
 
     Places are kept under the hash of file, function and text, and once more without the file, for code that has moved.
     """
@@ -308,7 +283,7 @@ class Survey:
             for file, lines in found["lines"].items():
                 for where, function, text in by_file[file].statements if file in by_file else ():
                     tests = {names[index] for line in where for index in lines.get(str(line), ())}
-                    for key in (_key(file, function, text), _key(function, text), _key(file, function), _key(function)):
+                    for key in (_key(file, function, text), _key(function, text)):
                         if function and tests:
                             places[key] |= tests
                             if len(places[key]) > 4 * KEPT:  # memory
@@ -327,25 +302,12 @@ class Survey:
         return set() if index is None else {self._tests[number] for number in self._sets[index]}
 
     def executing(self, mutant: Mutant) -> set[str]:
-        """Tests that execute the changed statements, or else the functions that use what is changed."""
+        """Tests that execute the changed statements."""
         module, lines = modules()[mutant.module], mutant.lines()
         found = set[str]()
         for where, function, text in module.statements:
             if function and lines.intersection(where):
                 found |= self._at(module.file, function, text) or self._at(function, text)
-        return found or self._using(module, module.defined(lines))
-
-    def _using(self, module: Module, names: Iterable[str]) -> set[str]:
-        """Tests that execute the functions of these names, or those that mention them where they are not seen."""
-        todo, seen, found = [(module, name) for name in names], set[tuple[str, str]](), set[str]()
-        while todo:
-            module, name = todo.pop()
-            if (module.file, name) in seen:
-                continue
-            seen.add((module.file, name))
-            tests = self._at(module.file, name) or (set() if _compiled(module.defs.get(name)) else self._at(name))
-            found |= tests
-            todo += () if tests else users(module, name)
         return found
 
     def choose(self, mutant: Mutant, seconds: float, killer: str | None) -> list[list[str]]:
@@ -355,7 +317,7 @@ class Survey:
         blind = mutant.tests if chosen else likely  # also tests that are not known to execute the change
         chosen += picked([test for test in self.seconds if test.startswith(blind)], self.seconds) if blind else []
         runs: list[list[str]] = [[killer] if killer else [], [], []]
-        for test in dict.fromkeys(chosen):
+        for test in sorted(dict.fromkeys(chosen), key=lambda test: not test.startswith(likely)):
             if seconds > 0.0 and test != killer and (ROOT / _file(test)).is_file():
                 seconds -= self.seconds[test]
                 runs[1 if test.startswith(likely) else 2].append(test)
@@ -580,25 +542,15 @@ def relocate() -> None:
 
 
 def report(outcomes: Sequence[Outcome]) -> str:
-    """Verdicts by folder, then everything that was not killed."""
-    verdicts = ("killed", "survived", "stale", "invalid", "error", "open")
-    folders: dict[str, dict[str, int]] = {}
-    for outcome in outcomes:
-        folder = "/".join(Path(outcome.mutant.file).parts[2:3])
-        counts = folders.setdefault(folder, dict.fromkeys(verdicts, 0))
-        counts[outcome.verdict] += 1
-    lines = [f"{'folder':<14}" + "".join(f"{v:>10}" for v in verdicts)]
-    for folder, counts in sorted(folders.items()):
-        lines.append(f"{folder:<14}" + "".join(f"{counts[v]:>10}" for v in verdicts))
-    totals = {v: sum(counts[v] for counts in folders.values()) for v in verdicts}
-    lines.append(f"{'all':<14}" + "".join(f"{totals[v]:>10}" for v in verdicts))
+    """How many have which verdict, then everything that was not killed."""
+    totals = Counter(outcome.verdict for outcome in outcomes)
     decided = totals["killed"] + totals["survived"]
+    lines = [", ".join(f"{totals[verdict]} {verdict}" for verdict in VERDICTS if totals[verdict])]
     lines.append(f"{totals['survived']} of {decided} decided survive, {totals['survived'] / max(decided, 1):.1%}")
-    for verdict in verdicts[1:]:
-        for outcome in outcomes if verdict != "open" else ():
-            if outcome.verdict == verdict:
-                reason = outcome.mutant.reason if verdict == "survived" else outcome.detail
-                lines.append(f"{verdict}: {_label(outcome.mutant)}: {reason or 'NO REASON IS KNOWN'}")
+    for outcome in sorted(outcomes, key=lambda outcome: VERDICTS.index(outcome.verdict)):
+        if outcome.verdict not in ("killed", "open"):
+            reason = outcome.mutant.reason if outcome.verdict == "survived" else outcome.detail
+            lines.append(f"{outcome.verdict}: {_label(outcome.mutant)}: {reason or 'NO REASON IS KNOWN'}")
     return "\n".join(lines)
 
 

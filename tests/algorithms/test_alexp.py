@@ -206,8 +206,11 @@ def test_restricted_rounds_are_scored_on_the_set_they_are_played_on():
     opt.tell(trial, 1.0)
     only = (trial.index + 10) % 31
     ahead = opt.cumulative_returns
-    opt.ask(available=[only])
+    restricted = opt.ask(available=[only])
     estimate = models.columns(domain.points)[only] @ opt.fit.beta + opt.fit.intercept
+    np.testing.assert_allclose(opt._returns, estimate, atol=1e-12)
+    opt.abandon(restricted)
+    opt.ask()  # what was computed ahead does not come back
     np.testing.assert_allclose(opt._returns, estimate, atol=1e-12)
     assert not np.allclose(ahead, opt._returns)
 

@@ -43,8 +43,8 @@ RELYING = [alexp.ALExp, alexp.LMUCB, alexp.LinUCB, alexp.EXP4IX]
 def test_wrong_units(kind):
     found = run(kind, scale=100.0)
     assert len(found) == 2
-    assert "reward_bound=1 (not stated; assumed)" in found[0]
-    assert "noise_std=0.1 (not stated; assumed)" in found[1]
+    assert "reward_bound=1 (not given; assumed)" in found[0]
+    assert "noise_std=0.1 (not given; assumed)" in found[1]
     found = run(kind, scale=100.0, noise_std=10.0)
     assert len(found) == 1
     assert "should be" in found[0]
@@ -56,13 +56,13 @@ def test_wrong_units(kind):
 def test_wrong_noise(kind, noise, words):
     (found,) = run(kind, noise=noise, noise_std=0.1, reward_bound=3.0)
     assert words in found
-    assert "noise_std=0.1 (stated)" in found
+    assert "noise_std=0.1 (given)" in found
 
 
 @pytest.mark.parametrize("kind", RELYING)
 def test_features_that_do_not_go_with_the_bounds(kind):
     (found,) = run(kind, feature=1e-3, noise_std=0.1, reward_bound=1.5)
-    assert "norm_bound=1.5 (not stated; reward_bound stands in for it)" in found
+    assert "norm_bound=1.5 (not given; reward_bound stands in for it)" in found
     (found,) = run(kind, feature=1e4, noise_std=0.1, reward_bound=1.5, rounds=0)
     assert "at least" in found
     assert run(kind, feature=1e-3, noise_std=0.1, reward_bound=1.5, norm_bound=1500.0) == []

@@ -1,3 +1,5 @@
+import json
+
 import numpy as np
 import pytest
 
@@ -66,3 +68,13 @@ def test_equal_columns_count_once():
         ets.tell(trial, float(one[trial.index] @ [1.0, -0.5]))
     assert {tuple(c) for c in models.matrix(ets.domain)[:, ets.selected].T} >= {tuple(one[:, 0]), tuple(one[:, 1])}
     assert len({tuple(c) for c in models.matrix(ets.domain)[:, ets.selected].T}) == ets.selected.size
+
+
+def test_a_saved_run_goes_on_bit_for_bit_whatever_the_order_of_rewards():
+    """States hold what was explored in the order of trials, so the agent must learn it in that order."""
+    ets = alexp.ETS(MODELS, DOMAIN, n_explore=8, lam=0.5, noise_std=0.05, random_state=5)
+    for trial in reversed(ets.ask(8)):
+        ets.tell(trial, float(np.sin(3.0 * trial.x)))
+    again = alexp.ETS.from_dict(json.loads(json.dumps(ets.to_dict())))
+    assert ets.ask() == again.ask()
+    assert json.dumps(ets.to_dict()) == json.dumps(again.to_dict())

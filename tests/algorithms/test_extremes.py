@@ -141,9 +141,9 @@ def test_rewards_a_billion_times_the_noise_end_in_a_sentence(name, intercept):
     for _ in range(8):
         trial = opt.ask()
         opt.tell(trial, 1e8 * RIGHT[trial.index] + 1e8 * np.cos(trial.id))
-    with pytest.raises(alexp.NotCertified, match="the rewards contradict what was stated"):
+    with pytest.raises(alexp.NotCertified, match="the rewards contradict what is assumed"):
         opt.plausible_models()
-    with pytest.raises(alexp.NotCertified, match="the rewards contradict what was stated"):
+    with pytest.raises(alexp.NotCertified, match="the rewards contradict what is assumed"):
         opt.confidence(3)
     report = opt.stop_report()
     assert not report.certified

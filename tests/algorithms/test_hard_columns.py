@@ -261,3 +261,15 @@ def test_one_candidate_is_drawn(kernels, seed):
         assert trial.index == 0
         assert trial.propensity == 1.0
         opt.tell(trial, reward)
+
+
+def test_noise_below_the_rounding_of_similarities():
+    """Rows told in pairs that are equal but for rounding, and a noise that is lost beside their similarities."""
+    table = np.vstack([PLAIN[:30], PLAIN[:30] * (1.0 + 1e-12)])
+    models = alexp.ModelClass.from_matrices({"a": table}, kernels=[RBF()])
+    opt = alexp.EvidenceMixture(models, DOMAIN, noise_std=1e-8, norm_bound=1.0, random_state=0)
+    rewards = np.sin(table[:, 0])
+    for k in range(N):
+        opt.observe(k, rewards[k])
+    opt.ask()
+    assert opt.predict(7)[0] == pytest.approx(rewards[7], abs=1e-3)

@@ -143,7 +143,7 @@ def test_replicates_come_as_lists_of_either_kind():
         assert opt.n_told == 2
         assert opt.pareto()[["yield", "waste"]].to_numpy().tolist() == [[72.0, 3.25]]
     assert one.to_dict() == other.to_dict()
-    with pytest.raises(ValueError, match="already has the reward .*'yield': 71.0, 'waste': 3.0.*was now told"):
+    with pytest.raises(ValueError, match="already has the reward .*'yield': 71.0, 'waste': 3.0.*now got"):
         one.tell(0, {"yield": 71.0, "waste": 2.0}, if_told="same")
     one.tell(0, [{"yield": 71.0, "waste": 3.0}, {"yield": 73.0, "waste": 3.5}], if_told="same")
 
@@ -208,7 +208,7 @@ def test_what_objectives_cannot_be_is_said():
     ]:
         with pytest.raises(ValueError, match=match):
             new(objectives=wrong)
-    with pytest.raises(ValueError, match="noise_std must be stated by objective"):
+    with pytest.raises(ValueError, match="noise_std must be given by objective"):
         new(noise_std=1.0)
     with pytest.raises(ValueError, match=r"reward_range\['cost'\] is none of the measured objectives"):
         new(reward_range={"cost": (0, 1)})

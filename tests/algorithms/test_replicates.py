@@ -73,7 +73,7 @@ def test_replicates_are_that_many_measurements(repeats):
     again = type(opt).from_dict(json.loads(json.dumps(opt.to_dict())))
     assert again.log.replicates == {0: [1, 2]}
     again.tell(0, [71.2, 72.9, 70.8], "same")
-    with pytest.raises(AlreadyToldError, match=r"has the reward \[71.2, 72.9, 70.8\], and was now told \[71.2, 72.9\]"):
+    with pytest.raises(AlreadyToldError, match=r"has the reward \[71.2, 72.9, 70.8\], and now got \[71.2, 72.9\]"):
         again.tell(0, [71.2, 72.9], "same")
 
 

@@ -34,7 +34,7 @@ def hill(x):
     ("stated", "missing"),
     [
         ({"noise_std": None, "reward_bound": 1.0}, "noise_std"),
-        ({"noise_std": 0.1}, "reward_bound nor norm_bound"),
+        ({"noise_std": 0.1}, "give reward_bound="),
         ({"noise_std": None}, "noise_std"),
     ],
 )
@@ -252,7 +252,7 @@ def test_a_certificate_says_what_it_rests_on(kind, stated, clause):
 def test_an_estimate_rests_on_nothing_that_was_stated():
     opt = play(alexp.EvidenceMixture(MODELS, DOMAIN, noise_std=0.1, random_state=0), hill)
     assert opt.stop_report().rests_on is None
-    with pytest.raises(alexp.NotCertified, match="reward_bound nor norm_bound"):
+    with pytest.raises(alexp.NotCertified, match="give reward_bound="):
         _ = opt.rests_on
 
 

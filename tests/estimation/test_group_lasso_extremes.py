@@ -119,8 +119,8 @@ def test_certified_whatever_the_digits():
 
 
 @pytest.mark.filterwarnings("ignore::alexp.ConvergenceWarning")
-@pytest.mark.parametrize("seed", [214, 497, 562])
-def test_subsets_whose_coefficients_cannot_be_rounded_get_a_larger_lambda(seed):
+@pytest.mark.parametrize("seed", [214, 497, 562, 212, 272, 322])  # three of subsets, three of groups
+def test_coefficients_that_cannot_be_rounded_get_a_larger_lambda(seed):
     path, rows, y, groups, lam = wide_problem(seed)
     fit = path.solve(lam)
     assert fit.lam > lam

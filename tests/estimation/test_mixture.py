@@ -5,6 +5,7 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from alexp.estimation.mixture.mixture import Mixture
+from alexp.estimation.posteriors import Component, NotFiniteError
 from alexp.estimation.ridge import bank as module
 from alexp.problem.candidates import Choices
 
@@ -182,3 +183,12 @@ def test_envelope_and_gaps_equal_their_definition(intercept):
         widths = np.sqrt(np.einsum("ni,ij,nj->n", delta, inverse, delta))
         np.testing.assert_allclose(gaps[k], np.max(means + radii[k] * widths), rtol=1e-9)
         np.testing.assert_allclose(estimates[k], means.max(), rtol=1e-9)
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("what", ["mean", "variance"])
+def test_components_that_are_not_finite_are_refused_by_name(what, wrong):
+    sound = Component(0.5, 0, 3, np.zeros(4), np.ones(4))
+    sound.check()
+    with pytest.raises(NotFiniteError, match=f"the {what} of model 3 is not a finite number"):
+        sound._replace(**{what: np.array([1.0, wrong, 0.0, 2.0])}).check()

@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 from numba import njit
 
+import alexp
+from alexp.estimation.factory import linear_posteriors
 from alexp.estimation.ridge import _kernels as kernels
 from alexp.estimation.ridge.bank import RidgeBank
+from alexp.problem.candidates import Choices
 
 
 def make_groups(rng, sizes, n_columns):
@@ -320,3 +323,20 @@ def test_bad_queries_and_states_are_refused():
         bank.restore({"factor": np.zeros(6), "n_observations": 1})
     with pytest.raises(ValueError, match="threads must be at least 1"):
         RidgeBank(np.array([0]), np.array([0, 1]), 1.0, threads=0)
+
+
+def test_some_of_the_models_are_what_they_are_among_all():
+    """Scales of models go with them: a ridge is that of the features divided by the scale."""
+    rng = np.random.default_rng(0)
+    blocks = {name: rng.standard_normal((20, d)) for name, d in (("a", 2), ("b", 3), ("c", 1))}
+    listed = alexp.ModelClass.from_matrices(blocks)
+    models = alexp.ModelClass(listed.dictionary, listed.groups, listed.names, scales=[1.0, 5.0, 20.0])
+    table, members = np.hstack(list(blocks.values())), np.array([2, 1])
+    whole, some = linear_posteriors(models, 0.3), linear_posteriors(models, 0.3, members)
+    for row in table[:6]:
+        whole.update(row, float(row.sum()))
+        some.update(row, float(row.sum()))
+    choices = Choices(np.arange(20), np.ascontiguousarray(table.T))
+    for k, j in enumerate(members):
+        np.testing.assert_allclose(some.mean(k, choices), whole.mean(int(j), choices), rtol=1e-12)
+        np.testing.assert_allclose(some.width(k, choices), whole.width(int(j), choices), rtol=1e-12)

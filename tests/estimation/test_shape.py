@@ -188,6 +188,27 @@ def test_a_range_bounds_what_no_reward_speaks_of():
     assert np.all((lower <= rewards) & (rewards <= upper))
 
 
+def test_bands_hold_all_that_fits_and_stays_within_the_range():
+    """Coefficients that leave the least squares, and whose rewards are as far from constant as B allows."""
+    rng, models, table, rewards = problem(8)
+    few = np.repeat(np.arange(2), 15)
+    data = Rewards(few, rewards[few] + 0.1 * rng.standard_normal(30), table[few])
+    size = 3.0 * float(rewards.std())
+    ledger = followed(models, table, data, size)
+    lower, upper = ledger.fits(0.05).at(1, table.T, float(ledger.radii(np.array([1]), 0.05)[0]))
+    features = table[:, models.groups[1]] / table[:, models.groups[1]].std(axis=0)
+    first, second = (data.rewards[shape.FIRST :][few[shape.FIRST :] == k].mean() for k in range(2))
+    step, spread = features[1] - features[0], features - features.mean(axis=0)
+    beta = step * (second - first) / (step @ step)  # meets both means
+    for free in rng.standard_normal((50, 3)):
+        free -= step * (free @ step) / (step @ step)  # changes neither
+        a, b, c = (np.mean((spread @ u) * (spread @ v)) for u, v in ((free, free), (free, beta), (beta, beta)))
+        theta = beta + (np.sqrt(b * b - a * (c - size**2)) - b) / a * free
+        values = first + (features - features[0]) @ theta
+        assert values.std() == pytest.approx(size)
+        assert np.all((lower <= values) & (values <= upper))
+
+
 def test_true_model_and_bands_are_kept_and_wrong_models_go():
     """200 runs, looked at after every reward; with probability .999 at most 20 of 200 fail if each fails with .05."""
     lost, left = 0, []

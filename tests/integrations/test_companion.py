@@ -67,7 +67,7 @@ def test_certificates_hold_here_as_there():
     assert report.certified
     assert (report.epsilon, report.can_stop) == (other.epsilon, True)
     assert not own.check_models().contradicted
-    with pytest.raises(alexp.NotCertified, match="noise_std was not stated"):
+    with pytest.raises(alexp.NotCertified, match="give noise_std="):
         companion().plausible_models()
 
 

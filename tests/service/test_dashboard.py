@@ -375,10 +375,12 @@ def test_one_poller_looks_for_all_pages(impatient, monkeypatch):
 
 
 def test_a_stream_ends_with_the_server(tmp_path):
-    with serving(f"sqlite:///{tmp_path / 's.db'}", grace=60) as (address, _), client(address) as http:
-        create(http)
-        heard = Heard(http, "/v1/studies/s/events")
-        until(lambda: heard.comments)
-        began = time.monotonic()
-    assert heard.ended.wait(5.0)
-    assert time.monotonic() - began < 15.0  # of the minute that it would wait for requests
+    with ExitStack() as open_until_the_end:
+        with serving(f"sqlite:///{tmp_path / 's.db'}", grace=60) as (address, _):
+            http = open_until_the_end.enter_context(client(address))  # it is not the client that hangs up
+            create(http)
+            heard = Heard(http, "/v1/studies/s/events")
+            until(lambda: heard.comments)
+            began = time.monotonic()
+        assert heard.ended.wait(5.0)
+        assert time.monotonic() - began < 15.0  # of the minute that it would wait for requests

@@ -138,7 +138,7 @@ def test_tell_many_counts_what_it_did(storage):
     study.ask(5)
     assert study.tell_many([(0, 0.5), ("1", 0.25)]) == (2, 0, 0)
     before = len(study.events())
-    with pytest.raises(alexp.AlreadyToldError, match="trial 1 already has the reward 0.25, and was now told 0.75"):
+    with pytest.raises(alexp.AlreadyToldError, match="trial 1 already has the reward 0.25, and now got 0.75"):
         study.tell_many({0: 0.5, 1: 0.75, 2: 1.0}, if_told="same")
     with pytest.raises(alexp.AlreadyToldError):
         study.tell_many({0: 0.5, 2: 1.0})

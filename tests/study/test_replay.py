@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -9,8 +10,17 @@ import pytest
 import sqlalchemy as sa
 
 import alexp
-from alexp.study import ReplayError, Storage, StorageError, follower, load_study, replay as replay_module
+from alexp.study import (
+    ReplayError,
+    Storage,
+    StorageError,
+    StorageWarning,
+    follower,
+    load_study,
+    replay as replay_module,
+)
 from alexp.study.events import compress
+from alexp.study.logbook import read_snapshot, snapshot_checksum
 from alexp.study.replay import Replica
 from alexp.study.storage import snapshots, studies
 
@@ -113,9 +123,13 @@ def test_a_snapshot_of_another_version_costs_time_only(storage):
     study.close()
     foreign = {"log": {"index": np.arange(3)}, "state": {"of": "another version"}}
     with study.storage.writing() as connection:
-        connection.execute(snapshots.update().values(data=compress(foreign)))
+        shot = read_snapshot(connection, 1, 10)
+        checksum = snapshot_checksum(10, shot.format, shot.library, shot.chain, compress(foreign))
+        connection.execute(snapshots.update().values(data=compress(foreign), checksum=checksum))
     again = load_study("s", storage)
-    assert same(again, in_memory(5))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", StorageWarning)  # it is not damaged
+        assert same(again, in_memory(5))
     assert again.ask() == in_memory(5).ask()
 
 

@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ import alexp
 from alexp.study import (
     AbandonedTrialError,
     ProblemMismatchError,
+    Storage,
     StorageWarning,
     StudyExistsError,
     StudyNotFoundError,
@@ -20,6 +22,8 @@ from alexp.study import (
     load_study,
     replay as replay_module,
 )
+from alexp.study.records import find_study, row_checksum
+from alexp.study.storage import studies
 from alexp.testing import on_tables
 
 from .conftest import DOMAIN, MODELS, in_memory, new_study, play, reward
@@ -258,6 +262,20 @@ def test_names_and_agreement(storage):
     with pytest.raises(ValueError, match="domain is missing"):
         create_study(MODELS, name="new", storage=storage)
     assert [(s.name, s.trials, s.told, s.pending) for s in list_studies(storage)] == [("s", 2, 2, 0)]
+
+
+def test_a_study_agrees_that_an_older_version_wrote_with_fewer_settings(sqlite):
+    new_study(sqlite)
+    with Storage(sqlite).writing() as connection:
+        row = find_study(connection, "s")
+        settings = json.loads(row.settings)
+        assert settings["oracle"].pop("max_iter")
+        row = replace(row, settings=json.dumps(settings))
+        checksum = row_checksum(row)
+        connection.execute(studies.update().values(settings=row.settings, checksum=checksum, chain=checksum))
+    assert new_study(sqlite, load_if_exists=True).counts["told"] == 0
+    with pytest.raises(StudyExistsError, match="exists already with oracle"):
+        new_study(sqlite, load_if_exists=True, oracle=alexp.GroupLasso(tol=1e-3))
 
 
 def test_delete(storage):

@@ -138,10 +138,10 @@ class AssumptionMonitor:
     def _name(self, argument: str) -> str:
         value = getattr(self._used, argument)
         if getattr(self._stated, argument) is not None:
-            return f"{argument}={value:g} (stated)"
+            return f"{argument}={value:g} (given)"
         if argument == "norm_bound":
-            return f"{argument}={value:g} (not stated; reward_bound stands in for it)"
-        return f"{argument}={value:g} (not stated; assumed)"
+            return f"{argument}={value:g} (not given; reward_bound stands in for it)"
+        return f"{argument}={value:g} (not given; assumed)"
 
     def _warn(self, cause: str, message: str) -> None:
         if cause not in self._warned:

@@ -1285,7 +1285,7 @@ class Algorithm(Guarded, ABC):
         if if_told == "same":
             had, said = _listed(self._log.measurements(trial_id)), _listed(values)
             raise AlreadyToldError(
-                f"trial {trial_id} already has the reward {had}, and was now told {said}; "
+                f"trial {trial_id} already has the reward {had}, and now got {said}; "
                 f'if that is a correction, amend({trial_id}, {said}), or tell it with if_told="amend"'
             )
         return CheckedTell(trial_id, value, "amend", tuple(more), text)
@@ -1459,7 +1459,7 @@ class Algorithm(Guarded, ABC):
     def _position_in(self, offer: Offer, index: int | str) -> int:
         """Position of the candidate that was played in a round."""
         if offer.is_whole:
-            raise ValueError("candidates= is missing: rewards on a ball are told by observe(0, reward, candidates=[x])")
+            raise ValueError("candidates= is missing: rewards on a ball come by observe(0, reward, candidates=[x])")
         if isinstance(index, str) and isinstance(self.domain, Arms):
             index = self.domain.locate(index)
         if count("index", index, 0) >= len(offer):

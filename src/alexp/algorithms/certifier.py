@@ -84,9 +84,9 @@ class PlausibleFits(NamedTuple):
 def missing(stated: Stated) -> str | None:
     """What would have to be stated for certificates, as a sentence; None if nothing is missing."""
     if stated.noise_std is None:
-        return 'noise_std was not stated; certificates need the size of the noise, or noise="gaussian"'
+        return 'certificates need the size of the noise: give noise_std=..., or noise="gaussian"'
     if stated.reward_bound is None and stated.norm_bound is None:
-        return "neither reward_bound nor norm_bound was stated; certificates need one of them"
+        return "certificates need a bound: give reward_bound=... or norm_bound=..."
     return None
 
 
@@ -227,7 +227,7 @@ class StatedCertifier(Certifier):
         if not fits.intercept:
             squares = model_radii(losses, levels, *numbers)
         elif len(self.told) == 0:
-            raise NotCertified("no reward was told yet, and the models' constant may be anything")
+            raise NotCertified("there is no reward yet, and the models' constant may be anything")
         else:
             squares = model_radii_with_constant(losses, levels, fits.counts, *numbers)
         local = np.flatnonzero(squares >= 0.0)

@@ -592,7 +592,7 @@ class TrialLog:
         trial_id = self.check_id(trial)
         if isnan(self.reward[trial_id]) and trial_id not in self.retracted | self.failed:
             why = "was abandoned" if trial_id in self.abandoned else "awaits its first reward"
-            raise NotToldError(f"trial {trial_id} {why}; only a reward that was told can be amended or retracted")
+            raise NotToldError(f"trial {trial_id} {why}; only a trial with a reward can be amended or retracted")
         return trial_id
 
     # -- saved -------------------------------------------------------------------------------------------------

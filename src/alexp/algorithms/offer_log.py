@@ -86,7 +86,7 @@ class OfferLog:
         """The row that was chosen, (P,)."""
         packed = self._chosen[trial]
         if packed is None:
-            raise Forgotten('log_features="none" keeps no rows of trials that were told; this needs "chosen" or "all"')
+            raise Forgotten('log_features="none" keeps no rows after the reward; this needs "chosen" or "all"')
         row: FloatArray = unpack_rows(packed, 1, self.n_columns)[0]
         return row
 

@@ -76,7 +76,7 @@ def by_objective(key: str, value: Any, names: Sequence[str]) -> dict[str, Any]:
         return {}
     if not isinstance(value, Mapping):
         if len(names) > 1:
-            raise ValueError(f"{key} must be stated by objective, such as {{{names[0]!r}: ...}}, got {value!r:.80}")
+            raise ValueError(f"{key} must be given by objective, such as {{{names[0]!r}: ...}}, got {value!r:.80}")
         return dict.fromkeys(names, value)
     for name in value:
         if name not in names:

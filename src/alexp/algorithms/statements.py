@@ -54,7 +54,7 @@ class ModelCheck:
         if not self.checked:
             return "not checked: so many models and rewards would take too long"
         if not self.contradicted:
-            return "the rewards do not contradict what was stated"
+            return "the rewards do not contradict what is assumed"
         if self.trials:
             most = ", ".join(map(str, self.trials))
             return f"none of the models explains the rewards, first after {self.at} of them; trials {most} say so most"
@@ -64,7 +64,7 @@ class ModelCheck:
             "models": "none of the models is true, and neither more noise nor a larger bound would explain it",
         }
         causes = "; or ".join(told[cause] for cause in self.speaks_against)
-        return f"the rewards contradict what was stated, first after {self.at} of them: {causes}"
+        return f"the rewards contradict what is assumed, first after {self.at} of them: {causes}"
 
     def __str__(self) -> str:
         return self.text
@@ -131,7 +131,7 @@ class StopReport:
         if self.between_candidates is not None:
             text += f", and no point between the candidates by more than {self.epsilon + self.between_candidates:.3g}"
         text += f", in at least {times:g} of 100 such runs, {self.rests_on}"
-        return text if self.checked else f"{text}; whether the rewards are as stated was not checked"
+        return text if self.checked else f"{text}; whether the rewards are as assumed was not checked"
 
     def _repr_html_(self) -> str:
         return paragraph(self)

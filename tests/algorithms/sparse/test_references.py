@@ -82,3 +82,14 @@ def test_the_same_arms_as_the_released_code(name):
             for i, value in case["beta"][str(t + 1)]:
                 beta[i] = value
             np.testing.assert_allclose(opt.fit.beta, beta, rtol=0, atol=1e-6)
+
+
+def test_the_first_lasso_is_that_of_six_rewards():
+    """In the released codes: `if t > 5`."""
+    rng, models = np.random.default_rng(0), alexp.ModelClass.from_blocks({"x": 3})
+    opt = alexp.SALasso(models, alexp.Candidates(), noise_std=1e-3, reward_bound=9.0, random_state=0)
+    for _ in range(6):
+        assert not opt.fit.beta.any()
+        trial = opt.ask(features=(x := rng.standard_normal((4, 3))))
+        opt.tell(trial, float(x[trial.index].sum()))
+    assert opt.fit.beta.any()

@@ -51,6 +51,8 @@ def test_slopes_and_their_intervals():
     rng = np.random.default_rng(0)
     noisy = measures.measured(x, x**0.5 * rng.uniform(0.5, 1.5, (20, 5)))
     assert noisy.slope.low < 0.5 < noisy.slope.high
+    assert measures.verdict(noisy, 0.5) == "yes"  # an interval that holds the printed exponent does not exceed it
+    assert measures.verdict(noisy, noisy.slope.low - 1e-9) == "no"
     assert noisy.seeds == 20
     assert not exact.is_flat
     assert measures.measured(x, np.ones((4, 5))).is_flat
@@ -127,6 +129,8 @@ def test_a_task_tells_what_must_be_told():
     one = SparseTask(scenario, "doubling", {"algorithm": "etc", "n_explore": 9}, 0)
     other = SparseTask(scenario, "doubling", {"algorithm": "corral"}, 0)
     assert one.configuration != other.configuration
+    longer = SparseTask(scenario, "doubling", {"algorithm": "etc", "n_explore": 10}, 0)
+    assert longer.configuration != one.configuration  # of the same code
     assert one.run().regret.shape == (64,)
 
 
