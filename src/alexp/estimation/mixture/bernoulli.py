@@ -317,7 +317,8 @@ class LogitGrid:
         self, weights: FloatArray, variances: FloatArray, choices: Choices, pending: Pending, least: float
     ) -> ComponentValues:
         """The same all at once."""
-        return ComponentValues(*self._components(weights, choices, pending, least)[1:])
+        members, shares, means, variances = self._components(weights, choices, pending, least)
+        return ComponentValues(shares, means, variances, members)
 
     def n_normals(self, model: int) -> int:
         """One for each coefficient of each arm, those that a model does not have included."""
