@@ -265,17 +265,18 @@ def test_names_and_agreement(storage):
 
 
 def test_a_study_agrees_that_an_older_version_wrote_with_fewer_settings(sqlite):
-    new_study(sqlite)
+    matching = {"algorithm": "evidence-mixture", "rule": alexp.rules.Matching()}
+    new_study(sqlite, **matching)
     with Storage(sqlite).writing() as connection:
         row = find_study(connection, "s")
         settings = json.loads(row.settings)
-        assert settings["oracle"].pop("max_iter")
+        assert settings["rule"].pop("width") == 1.0
         row = replace(row, settings=json.dumps(settings))
         checksum = row_checksum(row)
         connection.execute(studies.update().values(settings=row.settings, checksum=checksum, chain=checksum))
-    assert new_study(sqlite, load_if_exists=True).counts["told"] == 0
-    with pytest.raises(StudyExistsError, match="exists already with oracle"):
-        new_study(sqlite, load_if_exists=True, oracle=alexp.GroupLasso(tol=1e-3))
+    assert new_study(sqlite, load_if_exists=True, **matching).counts["told"] == 0
+    with pytest.raises(StudyExistsError, match="exists already with rule"):
+        new_study(sqlite, load_if_exists=True, **matching | {"rule": alexp.rules.UCB()})
 
 
 def test_delete(storage):
