@@ -89,6 +89,7 @@ export class Plate {
     if (!this.view) this.setUp(view);
     this.view = view;
     const any = view.pending.length > 0;
+    const focused = this.telling.contains(document.activeElement);
     this.empty.hidden = any;
     this.telling.hidden = !any;
     this.heading.textContent = view.counts.pending
@@ -119,7 +120,9 @@ export class Plate {
     this.more.textContent = more.length ? `${more.join(" and ")}: see the plate as a file.` : "";
     if (this.focusNext && any) {
       this.focusNext = false;
-      this.inputsInOrder()[0].focus();
+      this.proceed();
+    } else if (focused && !(any && this.telling.contains(document.activeElement))) {
+      this.proceed(); // the row that had the focus is gone
     }
   }
 
@@ -286,6 +289,11 @@ export class Plate {
   async done(text) {
     fill(this.message, note("good", text));
     await this.changed();
+    this.proceed();
+  }
+
+  /** The keyboard goes on with the next pending trial, or with the next plate. */
+  proceed() {
     (this.inputsInOrder()[0] ?? this.asking.n).focus();
   }
 }
