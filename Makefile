@@ -1,10 +1,15 @@
 # On a fresh machine: `make demo`, `make test` (minutes), `make test-all` (everything); `make docs` builds the documentation.
 PYTHON ?= python3
+SHELL := bash
+ifeq ($(OS),Windows_NT)
+BIN := .venv/Scripts
+else
 BIN := .venv/bin
+endif
 
-.PHONY: browser demo notebooks test test-all test-slow test-lowest install lint docs pages pages-check mutants rivals soak
+.PHONY: browser demo dist notebooks test test-all test-slow test-lowest install lint docs pages pages-check mutants rivals soak
 
-demo: install
+demo: .venv/running
 	$(BIN)/alexp demo --out demo
 
 # The fast tier: about five minutes on two idle cores. tests/conftest.py lists what it leaves out; `make test-all` has it.
@@ -69,13 +74,28 @@ mutants: install
 soak: install
 	$(BIN)/python -m tests.adversarial.soak $(SOAK)
 
+# What running needs: the library with its laboratory. Then, in the same place, what tests, linters and pages need.
 install: .venv/installed
+PIP = $(BIN)/python -m pip install --disable-pip-version-check --no-warn-script-location --progress-bar off
+SHOW = | grep --line-buffered -E '^(Collecting|Installing|Successfully)' | cut -c 1-100
 
-.venv/installed: pyproject.toml experiments/pyproject.toml
-	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable '.[all,test,lint,docs]' --editable 'experiments[bench]'
-	touch $@
+.venv/running: pyproject.toml
+	@echo "Installing alexp into .venv: NumPy, SciPy, Numba, pandas, Matplotlib and a few more, about a minute."
+	@$(PYTHON) -m venv .venv
+	@set -o pipefail; $(PIP) --editable '.[lab]' $(SHOW)
+	@touch $@
+
+.venv/installed: .venv/running pyproject.toml experiments/pyproject.toml
+	@echo "Installing what tests, linters and documentation need: servers, browsers' drivers, other libraries."
+	@set -o pipefail; $(PIP) --editable '.[all,test,lint,docs]' --editable 'experiments[bench]' $(SHOW)
+	@touch $@
+
+# Wheel and sdist of the library in dist/, checked, and the wheel used in an environment of its own.
+dist: install
+	rm -rf dist build
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/python tools/check_dist.py dist $(VERSION)
 
 # The tests with the oldest versions that pyproject.toml allows, in an environment of their own.
 test-lowest: .venv-lowest/installed

@@ -10,6 +10,7 @@ import pytest
 import alexp
 from alexp import cli
 from alexp.cli.errors import advice_for
+from alexp.common.extras import EXTRAS
 
 ROOT = Path(__file__).parent.parent
 
@@ -33,11 +34,11 @@ importlib.util.find_spec = lambda name, package=None: None if name in Absent.nam
 """
 
 
-def run(*arguments, without=(), folder):
-    """`python -m alexp ...` in a process where some packages are not installed."""
+def run(*arguments, program=("-m", "alexp"), without=(), folder):
+    """`python -m alexp ...`, or another program, in a process where some packages are not installed."""
     (folder / "sitecustomize.py").write_text(BLOCK.format(names=tuple(without)))
     path = os.pathsep.join([str(folder), *sys.path, os.environ.get("PYTHONPATH", "")])
-    command = [sys.executable, "-m", "alexp", *arguments]
+    command = [sys.executable, *program, *arguments]
     return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=os.environ | {"PYTHONPATH": path})
 
 
@@ -50,7 +51,7 @@ def test_version(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "without", "extra"),
     [
-        (("study", "list"), ("sqlalchemy",), "alexp[study]"),
+        (("study", "list"), ("sqlalchemy",), "alexp[lab]"),
         (("serve",), ("fastapi",), "alexp[service]"),
     ],
 )
@@ -60,6 +61,41 @@ def test_a_missing_extra_is_one_line(arguments, without, extra, tmp_path):
     assert "Traceback" not in result.stderr
     assert extra in " ".join(result.stderr.split())
     assert len(result.stderr.strip().splitlines()) == 1
+
+
+EXTRA = sorted({package for package, extra in EXTRAS.items() if extra.startswith("alexp[")})
+CORE = """
+import alexp
+models, line = alexp.ModelClass.legendre(3, 2), alexp.Interval(resolution=9)
+for kind in (alexp.EvidenceMixture, alexp.ALExp):
+    opt = kind(models, line, noise_std=0.1, random_state=0)
+    for trial in opt.ask(3):
+        opt.tell(trial, 1.0)
+    opt.best(), opt.probabilities, opt.summary(), type(opt).from_dict(opt.to_dict())
+for needs in (opt.trials_dataframe, opt.plot, lambda: alexp.EvidenceMixture(alexp.Table.read("x.csv")),
+              lambda: alexp.create_study, lambda: alexp.Client("http://127.0.0.1:1")):
+    try:
+        needs()
+    except ModuleNotFoundError as error:
+        print(error)
+"""
+
+
+def test_the_core_needs_no_extra(tmp_path):
+    """Ask and tell work with NumPy, SciPy and Numba alone; what needs more says what to install."""
+    (tmp_path / "x.csv").write_text("id,u\na,1\nb,2\n")
+    (tmp_path / "core.py").write_text(CORE)
+    done = run(program=["core.py"], without=EXTRA, folder=tmp_path)
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == [
+        "this needs pandas, which is not installed: pip install 'alexp[lab]'",
+        "this needs matplotlib, which is not installed: pip install 'alexp[lab]'",
+        "this needs pandas, which is not installed: pip install 'alexp[lab]'",
+        "a study needs SQLAlchemy, which is not installed: pip install 'alexp[lab]'",
+        "alexp.Client needs HTTPX, which is not installed: pip install 'alexp[client]'",
+    ]
+    done = run("demo", without=EXTRA, folder=tmp_path)
+    assert done.stderr == "error: the command line needs typer, which is not installed: pip install 'alexp[lab]'\n"
 
 
 def test_preflight_of_files_needs_no_database(tmp_path):

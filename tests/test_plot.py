@@ -206,7 +206,7 @@ def test_neither_a_database_nor_a_display_is_needed():
         "except ImportError as error: print(error)\n"
     )
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "engine='plotly' needs Plotly: pip install 'alexp[study]'\n"
+    assert done.stdout == "engine='plotly' needs Plotly, which is not installed: pip install 'alexp[lab]'\n"
 
 
 def test_a_kind_names_one_figure():

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 
 from alexp.algorithms.base import Algorithm
+from alexp.common.extras import require
 from alexp.common.notebook import paragraph, table
 from alexp.common.style import legend_below, shown_figure
 from alexp.common.validation import one_of
@@ -224,10 +225,9 @@ def _drawn(figure: figures.Part | None, ax: Axes | None, engine: Engine, missing
     if engine == "plotly":
         if ax is not None:
             raise ValueError("ax is an axes of Matplotlib; leave it out with engine='plotly'")
-        try:
-            from plotly.graph_objects import Figure
-        except ImportError:
-            raise ImportError("engine='plotly' needs Plotly: pip install 'alexp[study]'") from None
+        require("plotly", subject="engine='plotly'")
+        from plotly.graph_objects import Figure
+
         return Figure(figure)
     if ax is None:
         (ax,) = shown_figure(width=6.0, height=4.2)

@@ -18,6 +18,7 @@ from alexp.algorithms.capabilities import WeighsModels, offers
 from alexp.algorithms.log import Trial
 from alexp.common.arrays import Action, FloatArray
 from alexp.common.codec import State
+from alexp.common.extras import require
 from alexp.common.validation import count, non_negative, positive
 from alexp.problem.domains import Domain, FiniteSet
 from alexp.problem.models import ModelClass
@@ -292,6 +293,7 @@ def _ignored(rounds: int) -> None:
 @contextmanager
 def _bar(title: str, steps: int) -> Iterator[Callable[[int], None]]:
     """A progress bar on standard error, with the time left."""
+    require("rich")
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from alexp.common.arrays import Action, AnyArray, FloatArray, IntArray
 from alexp.common.codec import State, jsonable
+from alexp.common.extras import require
 from alexp.common.notebook import table
 from alexp.common.schema import integers, record, same
 from alexp.problem.domains import Domain
@@ -679,6 +680,7 @@ def trials_frame(log: TrialLog, domain: Domain) -> pd.DataFrame:
     Candidates of a data frame are dicts by column.
     Where objectives are measured, every one has a column in place of `reward`.
     """
+    require("pandas")
     import pandas as pd  # slow to import, and needed here only
 
     rewards = {name: log.values(k) for k, name in enumerate(log.objectives)} or {"reward": log.values(0)}

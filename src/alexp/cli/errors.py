@@ -9,33 +9,13 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from alexp.common.extras import EXTRAS, advice
 from alexp.common.memory import OutOfMemoryError, is_lack_of_memory, out_of_memory
 from alexp.common.redaction import printable, redact
 from alexp.study.errors import StudyError
 
 _EXPECTED = (StudyError, ValueError, TypeError, OSError, ArithmeticError, MemoryError, RecursionError)
 _LONGEST = 4000  # characters of a message
-_EXTRAS = {
-    "sqlalchemy": "alexp[study]",
-    "plotly": "alexp[study]",
-    "psycopg": "alexp[postgres]",
-    "fastapi": "alexp[service]",
-    "uvicorn": "alexp[service]",
-    "prometheus_client": "alexp[service]",
-    "httpx": "alexp[client]",
-    "cvxpy": "alexp[design]",
-    "clarabel": "alexp[design]",
-    "torch": "alexp[gpu]",
-    "array_api_compat": "alexp[gpu]",
-    "cupy": "alexp[gpu]",
-    "celer": "alexp-experiments[bench]",
-    "skglm": "alexp-experiments[bench]",
-    "botorch": "alexp-experiments[peers]",
-    "optuna": "alexp-experiments[peers]",
-    "coba": "alexp-experiments[contextual-peers]",
-    "vowpalwabbit": "alexp-experiments[contextual-peers]",
-}
-_NAMES = {"vowpalwabbit": "Vowpal Wabbit"}
 
 
 class SafeGroup(TyperGroup):
@@ -78,6 +58,4 @@ def advice_for(error: ImportError | MemoryError) -> str | None:
     if "alexp[" in str(error):  # raised by this library, with the remedy
         return str(error)
     package = (getattr(error, "name", None) or "").partition(".")[0]
-    if package not in _EXTRAS:
-        return None
-    return f"this needs {_NAMES.get(package, package)}, which is not installed: pip install '{_EXTRAS[package]}'"
+    return advice(package) if package in EXTRAS else None

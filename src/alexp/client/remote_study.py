@@ -23,6 +23,7 @@ from alexp.client.transport import HttpTransport, new_key, without_none
 from alexp.common import notebook
 from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.codec import Packable, State
+from alexp.common.extras import require
 from alexp.common.files import write_bytes
 from alexp.common.validation import count
 from alexp.common.warning import caution
@@ -313,6 +314,7 @@ class RemoteStudy:
 
     def pareto(self) -> pd.DataFrame:
         """Measured candidates that no other measured one beats in every objective; see `Study.pareto`."""
+        require("pandas")
         import pandas as pd  # slow to import, and needed here only
 
         answer = self._get("pareto")
@@ -362,6 +364,7 @@ class RemoteStudy:
 
         `state` is "told", "pending", "abandoned", "failed", "retracted", or "observed" for external measurements.
         """
+        require("pandas")
         import pandas as pd  # slow to import, and needed here only
 
         rows = list(self._pages("trials"))

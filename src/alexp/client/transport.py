@@ -8,7 +8,6 @@ import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib.util import find_spec
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, NoReturn
 from uuid import uuid4
@@ -19,6 +18,7 @@ from alexp.algorithms import AbandonedTrialError, AlreadyToldError, NotCertified
 from alexp.algorithms.log import NoRewardYetError
 from alexp.algorithms.several import SeveralObjectivesError
 from alexp.common.codec import Packable, State
+from alexp.common.extras import require
 from alexp.common.memory import OutOfMemoryError
 from alexp.common.validation import count, positive
 from alexp.study.errors import (
@@ -99,8 +99,7 @@ class HttpTransport:
         retries: int,
         httpx_transport: Callable[[], httpx.BaseTransport] | None = None,
     ) -> None:
-        if find_spec("httpx") is None:
-            raise ModuleNotFoundError("alexp.Client needs HTTPX: pip install 'alexp[client]'", name="httpx")
+        require("httpx", subject="alexp.Client")
         if not urls:
             raise ValueError("url must be the address of a service, such as http://127.0.0.1:8000")
         self.urls = [_checked_url(url) for url in urls]

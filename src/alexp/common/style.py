@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from alexp.common.extras import require
 from alexp.common.files import writing
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ DASHES: list[Any] = ["-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (
 
 def new_figure(rows: int = 1, columns: int = 1, width: float = 4.0, height: float = 3.0) -> tuple[Figure, Any]:
     """A figure that draws off screen, and its axes in a (rows, columns) array."""
+    require("matplotlib")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as MatplotlibFigure
 
@@ -63,6 +65,7 @@ def new_figure(rows: int = 1, columns: int = 1, width: float = 4.0, height: floa
 
 def shown_figure(columns: int = 1, width: float = 4.0, height: float = 3.0) -> Any:
     """Axes (columns,) of a figure that notebooks show, and `matplotlib.pyplot.show()`."""
+    require("matplotlib")
     import matplotlib.pyplot as plt
 
     _, axes = plt.subplots(1, columns, figsize=(width * columns, height), layout="constrained", squeeze=False)

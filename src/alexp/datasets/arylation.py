@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
+from alexp.common.extras import require
 from alexp.problem.domains import FiniteSet
 from alexp.problem.kernel_models import Component
 from alexp.problem.models import ModelClass
@@ -59,6 +60,7 @@ class DirectArylation:
     @cached_property
     def candidates(self) -> pd.DataFrame:
         """The reactions: names of base, ligand and solvent, concentration in mol/l, temperature in degrees Celsius."""
+        require("pandas")
         import pandas as pd
 
         named = {c: self._arrays[f"{c}_names"][self._codes(c)].tolist() for c in _DESCRIBED}

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from alexp.common.arrays import Action, FloatArray, IntArray
+from alexp.common.extras import require
 from alexp.common.validation import LARGEST, count, finite, matrix, misspelt, positive
 from alexp.problem.dictionaries import EvaluatedMaps, Transformer, distinct
 
@@ -73,6 +74,7 @@ def _as_rows(candidates: Action) -> Given:
     if hasattr(candidates, "iloc"):
         return candidates
     if len(candidates) and isinstance(candidates[0], Mapping):
+        require("pandas")
         import pandas as pd
 
         return pd.DataFrame(list(candidates))
@@ -374,6 +376,7 @@ def _vector(name: str, value: Given, what: str) -> FloatArray:
 def _one_row(context: Given) -> Given:
     """A context as a table of one row, as transformers take it."""
     if isinstance(context, Mapping) or hasattr(context, "to_frame"):
+        require("pandas")
         import pandas as pd
 
         return pd.DataFrame([dict(context)])

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from alexp.common.arrays import Action, AnyArray, FloatArray, IntArray
 from alexp.common.extensions import class_stored_as, stored_name
+from alexp.common.extras import require
 from alexp.common.validation import count, did_you_mean, finite, matrix, positive
 from alexp.common.warning import caution
 
@@ -486,6 +487,7 @@ def domain_from_dict(data: dict[str, Any]) -> Domain:
     if kind in ("array", "list"):
         return FiniteSet(data["candidates"])
     if kind == "frame":
+        require("pandas")
         import pandas as pd
 
         return FiniteSet(pd.DataFrame(data["columns"], index=data["index"]))

@@ -1,8 +1,9 @@
 """Studies over HTTP, for robots, browsers and other languages: `alexp serve`."""
 
 from importlib import import_module
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
+
+from alexp.common.extras import require
 
 if TYPE_CHECKING:
     from alexp.service.app import create_app
@@ -17,8 +18,7 @@ def __getattr__(name: str) -> object:
     """Load a public name when it is first used."""
     if name not in _MODULE_OF:
         raise AttributeError(f"module 'alexp.service' has no attribute {name!r}")
-    if missing := [package for package in ("fastapi", "uvicorn", "prometheus_client") if find_spec(package) is None]:
-        raise ModuleNotFoundError(f"the service needs {missing[0]}: pip install 'alexp[service]'")
+    require("fastapi", "uvicorn", "prometheus_client", subject="the service")
     value: object = getattr(import_module(f"alexp.service.{_MODULE_OF[name]}"), name)
     globals()[name] = value
     return value

@@ -1,8 +1,9 @@
 """Durable studies: runs that are stored in a database, for many processes and many workers."""
 
 from importlib import import_module
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
+
+from alexp.common.extras import require
 
 if TYPE_CHECKING:
     from alexp.algorithms.log import AbandonedTrialError
@@ -76,8 +77,8 @@ def __getattr__(name: str) -> Any:
     """Load a public name when it is first used."""
     if name not in _MODULE_OF:
         raise AttributeError(f"module 'alexp.study' has no attribute {name!r}")
-    if _MODULE_OF[name] not in _WITHOUT_DATABASE and find_spec("sqlalchemy") is None:
-        raise ModuleNotFoundError("durable studies need SQLAlchemy: pip install 'alexp[study]'")
+    if _MODULE_OF[name] not in _WITHOUT_DATABASE:
+        require("sqlalchemy", subject="a study")
     value = getattr(import_module(_MODULE_OF[name]), name)
     globals()[name] = value
     return value

@@ -92,5 +92,5 @@ def _openpyxl(path: Path | str) -> Any:
     try:
         import openpyxl
     except ImportError:
-        raise ValueError(f"{path}: .xlsx files need openpyxl (pip install openpyxl); or use .csv") from None
+        raise ValueError(f"{path}: .xlsx files need openpyxl (pip install 'alexp[lab]'); or use .csv") from None
     return openpyxl

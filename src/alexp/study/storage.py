@@ -567,7 +567,7 @@ class Storage(Forked):
         except UnicodeDecodeError as error:  # from the text of an error of SQLite
             raise StorageError(f"{self.describe()} is damaged: it holds invalid text. {_HELP}") from error
         except ModuleNotFoundError as error:
-            raise StorageError(f"{error}; studies on PostgreSQL need `pip install alexp[postgres]`") from error
+            raise StorageError(f"{error}; a study on PostgreSQL needs pip install 'alexp[service]'") from error
         except OutOfMemoryError:
             raise
         except Exception as error:

@@ -10,6 +10,7 @@ import numpy as np
 from alexp.algorithms.log import Trial
 from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.codec import Packable, State, jsonable
+from alexp.common.extras import require
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -93,6 +94,7 @@ class TrialColumns:
 
     def dataframe(self) -> pd.DataFrame:
         """One row per trial; measured objectives have a column each in place of `reward`."""
+        require("pandas")
         import pandas as pd  # slow to import, and needed here only
 
         columns: dict[str, Any] = {}

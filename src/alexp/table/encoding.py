@@ -11,6 +11,7 @@ import numpy as np
 
 from alexp.common.arrays import AnyArray, FloatArray
 from alexp.common.codec import Packable, State
+from alexp.common.extras import require
 from alexp.problem.domains import FiniteSet
 from alexp.problem.kernel_models import AUTO, LINEAR, KernelChoice, KernelModels, factorial_models, kernel_models
 from alexp.problem.kernels import Kernel, kernel_from_dict
@@ -250,6 +251,7 @@ class Arrivals(TypedDict):
 
 def extended(models: ModelClass, domain: FiniteSet, arrivals: Arrivals) -> tuple[ModelClass, FiniteSet]:
     """The models and candidates of a table with later ones behind them; units, centres and scales stay."""
+    require("pandas")
     import pandas as pd
 
     encoding, before = arrivals["encoding"], domain.candidates

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from unicodedata import normalize
 
 from alexp.common.cells import from_csv
+from alexp.common.extras import require
 from alexp.common.files import read_bytes
 
 if TYPE_CHECKING:
@@ -230,7 +231,7 @@ def _workbook(data: bytes, path: Path | str, sheet: str | None) -> tuple[list[tu
     try:
         import openpyxl
     except ModuleNotFoundError:
-        raise FileError(f"{path} is a workbook; pip install 'alexp[excel]' to read it, or save it as CSV") from None
+        raise FileError(f"{path} is a workbook; pip install 'alexp[lab]' to read it, or save it as CSV") from None
     try:
         book = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True, keep_links=False)
         titles = [one.title for one in book.worksheets]
@@ -331,6 +332,7 @@ def _parquet(data: bytes, path: Path | str) -> pd.DataFrame:
 
 def frame_lines(frame: pd.DataFrame, path: Path | str = "frame", format: str = "data frame") -> Lines:
     """A data frame as lines; an index with a name, or of texts, becomes the first column."""
+    require("pandas")
     import pandas as pd
 
     if not isinstance(frame, pd.DataFrame):

@@ -12,6 +12,7 @@ import numpy as np
 
 from alexp.common.arrays import FloatArray
 from alexp.common.codec import State
+from alexp.common.extras import require
 from alexp.common.files import read_array, read_bytes
 from alexp.common.validation import did_you_mean, matrix
 from alexp.common.warning import caution
@@ -324,6 +325,7 @@ class Table:
     @cached_property
     def domain(self) -> FiniteSet:
         """The candidates with all their columns; the ids are the first."""
+        require("pandas")
         import pandas as pd
 
         return FiniteSet(pd.DataFrame({column.name: column.cells for column in self._columns}))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypedDict, overload
 import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
+from alexp.common.extras import require
 from alexp.common.validation import positive
 from alexp.decision.designs import DOptimal, EOptimal, Uniform
 from alexp.decision.first_order import independent_columns, smallest_eigenvalue
@@ -119,6 +120,7 @@ class Preflight:
 
     def to_dataframe(self) -> pd.DataFrame:
         """One row per number: section, quantity, value, note."""
+        require("pandas")
         import pandas as pd
 
         rows: list[tuple[str, str, object, object]] = [
@@ -139,6 +141,7 @@ class Preflight:
         return str(self.to_dataframe().to_html(index=False))
 
     def __rich__(self) -> RichGroup:
+        require("rich")
         from rich.console import Group
         from rich.markup import escape
         from rich.table import Table
@@ -160,6 +163,7 @@ class Preflight:
         return Group(facts, designs, constants, formulas, *advice)
 
     def __str__(self) -> str:
+        require("rich")
         from rich.console import Console
 
         console = Console(width=140, no_color=True)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from alexp.common.arrays import FloatArray
+from alexp.common.extras import require
 from alexp.common.style import COLOURS, legend_below
 from alexp.common.validation import count, fraction, non_negative, positive
 from alexp.theory.boundaries import azuma_boundary
@@ -51,6 +52,7 @@ class RegretBound:
 
     def to_dataframe(self) -> pd.DataFrame:
         """One row per n, one column per term."""
+        require("pandas")
         import pandas as pd
 
         return pd.DataFrame({"n": self.n, **self.terms, "sum": self.sum, "trivial": self.trivial, "total": self.total})
@@ -215,6 +217,7 @@ def compare_rates(
     * sparse linear bandits: (n d / C_min)^(2/3) (log M)^(1/3), explore then commit with known n (Hao et al. 2020).
     * black-box selection: sqrt(n M), mirror descent with bandit feedback (Agarwal et al. 2017).
     """
+    require("pandas")
     import pandas as pd
 
     sizes = 2.0 ** np.arange(1, 25) if n_models is None else np.asarray(n_models, dtype=np.float64)
@@ -237,6 +240,7 @@ def plot_rates(
     n_models: ArrayLike | None = None, horizon: int = 1000, dimension: int = 2, c_min: float | None = None
 ) -> tuple[Figure, pd.DataFrame]:
     """Figure of `compare_rates` with logarithmic axes, and the data behind it."""
+    require("matplotlib")
     from matplotlib.figure import Figure
 
     table = compare_rates(n_models, horizon, dimension, c_min)
