@@ -76,7 +76,7 @@ soak: install
 
 # What running needs: the library with its laboratory. Then, in the same place, what tests, linters and pages need.
 install: .venv/installed
-PIP = $(BIN)/python -m pip install --disable-pip-version-check --no-warn-script-location --progress-bar off
+PIP = $(BIN)/python -m pip install --disable-pip-version-check --no-compile --no-warn-script-location --progress-bar off
 SHOW = | grep --line-buffered -E '^(Collecting|Installing|Successfully)' | cut -c 1-100
 
 .venv/running: pyproject.toml

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from alexp.cli.doctor import doctor
 from alexp.cli.errors import SafeGroup, advice_for
 from alexp.cli.preflight import preflight
 from alexp.cli.serve import serve
@@ -19,7 +20,6 @@ from alexp.common.extensions import announced
 app = typer.Typer(
     cls=SafeGroup,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_show_locals=False,
 )
 
@@ -72,6 +72,7 @@ def demo(
     console.print(demo_words(result, path))
 
 
+app.command()(doctor)
 app.command()(preflight)
 app.command()(serve)
 app.add_typer(study, name="study")

@@ -37,6 +37,18 @@ def caution(message: str, category: type[Warning]) -> bool:
     return True
 
 
+def deprecated(what: str, instead: str, removed_in: str) -> None:
+    """Warn that something public will go: what, what to use instead, and the version that no longer has it.
+
+    `tests/test_project.py` fails once the library has reached that version.
+    """
+    warnings.warn(
+        f"{what} is deprecated and goes in alexp {removed_in}; use {instead}",
+        FutureWarning,
+        stacklevel=_frames_inside(),
+    )
+
+
 def _frames_inside() -> int:
     """How many calls up the line is that called the library: a warning points there."""
     level, frame = 1, sys._getframe(1)
