@@ -56,13 +56,9 @@ def _version(package: str) -> str:
 def _gpu() -> str:
     if not is_installed("torch"):
         return "not looked for, because PyTorch is missing; everything runs on the CPU"
-    from alexp.common.backends import NoDeviceError
-    from alexp.gpu.devices import card
+    import torch
 
-    try:
-        return card()
-    except NoDeviceError as error:
-        return str(error)
+    return str(torch.cuda.get_device_name()) if torch.cuda.is_available() else "none that PyTorch sees"
 
 
 def _compiled_code() -> str:

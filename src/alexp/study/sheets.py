@@ -1,4 +1,4 @@
-"""Plates as .xlsx workbooks: written to be filled in. Needs openpyxl, the extra `excel`."""
+"""Plates as .xlsx workbooks: written to be filled in. Needs openpyxl, the extra `lab`."""
 
 from __future__ import annotations
 
