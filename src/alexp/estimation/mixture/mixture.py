@@ -34,7 +34,7 @@ from alexp.estimation.factory import posterior_grid
 from alexp.estimation.mixture import optimality
 from alexp.estimation.mixture._kernels import add_excesses
 from alexp.estimation.mixture.calibrating import Calibration, Divisors, prior_scales
-from alexp.estimation.posteriors import Component, ComponentValues, NotFiniteError, PosteriorGrid
+from alexp.estimation.posteriors import Component, ComponentValues, NotFiniteError, PosteriorGrid, is_finite
 from alexp.problem.candidates import NOTHING, Choices, Pending
 from alexp.problem.kernels import Kernel, Scaled
 from alexp.problem.matrices import ModelOnTable
@@ -353,7 +353,7 @@ class Mixture:
         ``weights`` (cells, M) as :meth:`weights` has them; ``pending`` trials shrink the variances within components.
         """
         mean, variance = self.grid.moments(weights, self.noise_variances, choices, pending)
-        if not np.isfinite([mean.min(), mean.max(), variance.min(), variance.max()]).all():
+        if not (is_finite(mean) and is_finite(variance)):
             for part in self.components(weights, choices, pending):
                 part.check()
             raise NotFiniteError("mean", self.leader(weights))
@@ -605,11 +605,11 @@ def expected_improvement(
     with `freedom` degrees of freedom, a normal one if they are infinite; what it calls variance is the square of that
     distribution's scale.
     """
-    out = np.zeros(n)
+    out: FloatArray | float = 0.0
     for part, incumbent in zip(components, incumbents, strict=False):  # one incumbent may stand for all
         part.check()
         out = out + part.share * improvements(part.mean - incumbent, part.variance, freedom, width)
-    return out
+    return out if not isinstance(out, float) else np.zeros(n)
 
 
 def expected_excesses(
@@ -633,7 +633,7 @@ def improvements(above: FloatArray, variance: FloatArray, freedom: float, width:
     left = np.minimum(place.astype(np.int64), logarithms.size - 2)
     low = entries(logarithms, left)
     gains = std * np.exp(low + (place - left) * (entries(logarithms, left + 1) - low))
-    return np.asarray(np.maximum(gains, above))  # what lies beyond the table is certain
+    return np.maximum(gains, above)  # what lies beyond the table is certain
 
 
 def entries(table: FloatArray, indices: IntArray) -> FloatArray:
