@@ -230,7 +230,7 @@ def _chained(one: str, two: str) -> str:
 
 def _wrong(rows: AnyArray, low: int) -> tuple[int, int, float] | None:
     """Row, column and value of the first entry that is not finite or too large."""
-    found = np.argwhere(~(np.abs(rows) <= LARGEST))
+    found = np.argwhere(~(np.abs(_doubles(rows)) <= LARGEST))
     if not found.size:
         return None
     row, column = found[0]
@@ -322,7 +322,7 @@ class PartedArray(NDArrayOperatorsMixin):
         numbers, back = np.unique(candidates, return_inverse=True)
         engine, node = self._engine, self.node
         parts = engine.holding(numbers).tolist()
-        found = engine.run(lambda k: SomeValues(plan(node, engine.stored[k], False, engine.width), numbers), parts)
+        found = engine.run(lambda k: SomeValues(plan(node, engine.stored[k], False), numbers), parts)
         return np.asarray(np.concatenate(found, axis=-1)[..., back])
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> AnyArray:
@@ -332,7 +332,7 @@ class PartedArray(NDArrayOperatorsMixin):
                 '"ei"'
             )
         engine, node = self._engine, self.node
-        whole = np.concatenate(engine.run(lambda k: WholeValues(plan(node, engine.stored[k], True, engine.width))))
+        whole = np.concatenate(engine.run(lambda k: WholeValues(plan(node, engine.stored[k], True))))
         if self.order is not None:
             kept = np.ones(whole.size, dtype=bool)
             kept[self.but] = False
@@ -352,7 +352,7 @@ class PartedArray(NDArrayOperatorsMixin):
                 positions = ComputedOrder(engine.n_rows, 1, 0) if self.order is None else self.order.position
 
             def task(k: int) -> FindExtreme:
-                return FindExtreme(plan(node, engine.stored[k], True, engine.width), sign, self.but, positions)
+                return FindExtreme(plan(node, engine.stored[k], True), sign, self.but, positions)
 
             value, place = joined(engine.run(task), lambda one, two: min(one, two, key=lambda e: (-e[0], e[1])))
             if self.but.size:

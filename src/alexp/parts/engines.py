@@ -77,11 +77,6 @@ class Engine(ABC):
         """Take note of a table."""
         self.tables[table.key] = table
 
-    @property
-    def width(self) -> dict[str, int]:
-        """Bytes of a row of each table."""
-        return {key: int(table.dtype.itemsize) * table.shape[1] for key, table in self.tables.items()}
-
     def adopt(self, name: str, value: Any, n_rows: int | None) -> RemoteRows:
         """A matrix as rows in these parts, checked."""
         return cast(RemoteRows, backend("part_rows")(self, name, value, n_rows))
@@ -163,7 +158,7 @@ class Cluster(Engine):
         self._client, self._n_workers = client, len(workers)
         self._owner: dict[int, str] = {}
         self.name = f"{len(workers)} Dask workers"
-        finalize(self, _release_all, client, self.key)
+        finalize(self, _release_all, client, self.key, self._owner).atexit = False
 
     def run(self, make: Callable[[int], Task], parts: Sequence[int] | None = None) -> list[Any]:
         """By workers; parts of one that dies meanwhile are run again by others."""
@@ -280,7 +275,9 @@ def _release(engine: str) -> None:
         del _PARTS[key]
 
 
-def _release_all(client: Any, engine: str) -> None:
+def _release_all(client: Any, engine: str, owners: dict[int, str]) -> None:
     """Let workers forget the parts of a run that is gone."""
     if client.status == "running":
-        client.run(_release, engine, wait=False)
+        for address in set(owners.values()):
+            own = {"workers": [address], "allow_other_workers": True, "pure": False}
+            distributed().fire_and_forget(client.submit(_release, engine, **own))

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from itertools import count
+from itertools import count, pairwise
 from math import inf
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
@@ -31,8 +31,7 @@ from alexp.estimation.onepass.regressions import KernelRegression, about_level
 from alexp.problem.kernels import Kernel
 from alexp.problem.matrices import Block
 
-_BYTES = 1 << 20  # of features that a block of candidates has
-_FEWEST = 512
+BLOCK = 1 << 14  # candidates whose values stay in the cache
 _FOLDED = 1 << 14  # rows of a block that something is summed over
 _numbers = count()
 
@@ -72,7 +71,6 @@ class Step(NamedTuple):
     reads: tuple[int, ...]
     constants: tuple[Any, ...]
     in_place: bool
-    home: int | None  # the stored array that it is written into
 
 
 class Part:
@@ -81,22 +79,38 @@ class Part:
     Attributes
     ----------
     tables : by key, rows that are read, (n, d), or computed.
-    values : by node, arrays (..., n) that stay.
+    values : by node, arrays that stay, (..., BLOCK) for one block of candidates after the other.
     """
 
     def __init__(self, low: int, high: int) -> None:
         self.low, self.high = low, high
         self.tables: dict[str, Any] = {}
-        self.values: dict[int, FloatArray] = {}
+        self.values: dict[int, list[FloatArray]] = {}
+
+    def taken(self, node: int, where: IntArray) -> FloatArray:
+        """Values (..., k) of a node at some candidates, increasing numbers within the part."""
+        blocks = self.values[node]
+        cuts = np.searchsorted(where, BLOCK * np.arange(len(blocks) + 1))
+        found = [
+            values[..., where[low:high] - BLOCK * number]
+            for number, (values, (low, high)) in enumerate(zip(blocks, pairwise(cuts.tolist()), strict=True))
+            if high > low
+        ]
+        return np.concatenate(found, axis=-1)
 
 
 class Here:
-    """Some candidates of a part: those between two numbers, or some by number."""
+    """Some candidates of a part: those between two numbers within it, or some by number."""
 
     def __init__(self, part: Part, where: slice | IntArray) -> None:
         self._part, self._where, self._blocks = part, where, dict[Features, Block]()
-        first = where.start if isinstance(where, slice) else 0
-        self.numbers: IntArray = (np.arange(first, where.stop) if isinstance(where, slice) else where) + part.low
+        self.size = where.stop - where.start if isinstance(where, slice) else where.size
+
+    @property
+    def numbers(self) -> IntArray:
+        """Their numbers, (n,)."""
+        where = self._where
+        return (np.arange(where.start, where.stop) if isinstance(where, slice) else where) + self._part.low
 
     def block(self, features: Features) -> Block:
         """Their features."""
@@ -105,10 +119,14 @@ class Here:
             self._blocks[features] = Block(np.ascontiguousarray(rows[0] if len(rows) == 1 else np.hstack(rows)))
         return self._blocks[features]
 
-    def place(self, candidates: IntArray) -> tuple[IntArray, IntArray]:
+    def place(self, candidates: IntArray) -> tuple[slice | IntArray, IntArray]:
         """Which of some candidates, increasing numbers, are here, and where."""
-        places = np.searchsorted(self.numbers, candidates) if self.numbers.size else np.zeros(candidates.size, int)
-        found = np.flatnonzero(self.numbers[np.minimum(places, self.numbers.size - 1)] == candidates)
+        if isinstance(self._where, slice):
+            first = self._part.low + self._where.start
+            low, high = np.searchsorted(candidates, [first, first + self.size]).tolist()
+            return slice(low, high), candidates[low:high] - first
+        places = np.minimum(np.searchsorted(self.numbers, candidates), self.size - 1)
+        found = np.flatnonzero(self.numbers[places] == candidates)
         return found, places[found]
 
 
@@ -158,7 +176,7 @@ def _made(here: Here, features: Features, regression: KernelRegression) -> Float
 
 
 def _moved(here: Here, mean: FloatArray, covariances: FloatArray, gain: FloatArray) -> FloatArray:
-    mean += gain[:, None] * covariances
+    kernels.shift(mean, covariances, gain)
     return mean
 
 
@@ -169,7 +187,8 @@ def _shrunk(here: Here, variance: FloatArray, covariances: FloatArray, total: Fl
 
 def _put(here: Here, values: FloatArray, candidates: IntArray, new: FloatArray) -> FloatArray:
     found, places = here.place(candidates)
-    values[..., places] = new[..., found]
+    if places.size:
+        values[..., places] = new[..., found]
     return values
 
 
@@ -183,8 +202,7 @@ def _elementwise(here: Here, *arguments: Any) -> FloatArray:
     """A function of NumPy; arguments that are no values are the constants at their places."""
     *values, function, fixed = arguments
     given = iter(values)
-    with np.errstate(all="ignore"):
-        return np.asarray(function(*(next(given) if value is None else value[0] for value in fixed)))
+    return np.asarray(function(*(next(given) if value is None else value[0] for value in fixed)))
 
 
 CALLS: dict[str, Callable[..., FloatArray]] = {
@@ -198,7 +216,7 @@ CALLS: dict[str, Callable[..., FloatArray]] = {
     "put": _put,
     "merged": _merged,
     "elementwise": _elementwise,
-    "zeros": lambda here, rows: np.zeros((rows, here.numbers.size)),
+    "zeros": lambda here, rows: np.zeros((rows, here.size)),
     "row": lambda here, values, k: values[k],
     "astype": lambda here, values, dtype: values.astype(dtype),
     "entries": lambda here, indices, table: table[indices],
@@ -239,7 +257,6 @@ class Program:
     target : the number of the node that is wanted.
     kept : nodes whose arrays stay in the part.
     dropped : nodes whose arrays are of no use any more.
-    width : bytes of features of a candidate.
     """
 
     steps: tuple[Step, ...]
@@ -248,41 +265,34 @@ class Program:
     known: frozenset[int]
     kept: frozenset[int] = frozenset()
     dropped: frozenset[int] = frozenset()
-    width: int = 8
 
     def blocks(self, part: Part) -> Iterator[tuple[Here, FloatArray]]:
         """The target on all candidates of a part, block by block."""
-        n = part.high - part.low
-        step = max(_FEWEST, _BYTES // self.width)
-        kept = dict[int, FloatArray]()
+        n, kept = part.high - part.low, dict[int, list[FloatArray]]({number: [] for number in self.kept})
         try:
-            for low in range(0, n, step):
-                where = slice(low, min(low + step, n))
-                here = Here(part, where)
-                values = {number: part.values[number][..., where] for number in self.known}
-                for one in self.steps:
-                    out = values[one.number] = _call(here, one, values)
-                    if one.number in self.kept and one.home is None:
-                        if one.number not in kept:
-                            kept[one.number] = np.empty((*out.shape[:-1], n))
-                        kept[one.number][..., where] = out
-                yield here, values[self.target]
+            with np.errstate(all="ignore"):
+                for number, low in enumerate(range(0, n, BLOCK)):
+                    here = Here(part, slice(low, min(low + BLOCK, n)))
+                    values = {known: part.values[known][number] for known in self.known}
+                    for step in self.steps:
+                        values[step.number] = _call(here, step, values)
+                    for node, own in kept.items():
+                        own.append(np.ascontiguousarray(values[node]))
+                    yield here, values[self.target]
         except BaseException:
             part.values.clear()  # some were written to
             raise
-        for one in self.steps:
-            if one.number in self.kept and one.home is not None:
-                kept[one.number] = part.values[one.home]
-        for number in self.dropped:
-            part.values.pop(number, None)
+        for node in self.dropped:
+            part.values.pop(node, None)
         part.values |= kept
 
     def at(self, part: Part, where: IntArray) -> FloatArray:
-        """The target at some candidates of a part, by their numbers in it; nothing stays."""
+        """The target at some candidates, increasing numbers within the part; nothing stays."""
         here = Here(part, where)
-        values = {number: part.values[number][..., where] for number in self.known}
-        for one in self.steps:
-            values[one.number] = _call(here, one, values)
+        values = {node: part.taken(node, where) for node in self.known}
+        with np.errstate(all="ignore"):
+            for step in self.steps:
+                values[step.number] = _call(here, step, values)
         return values[self.target]
 
 
@@ -293,10 +303,10 @@ def _call(here: Here, step: Step, values: Mapping[int, FloatArray]) -> FloatArra
     return CALLS[step.name](here, *read, *step.constants)
 
 
-def plan(target: Node, stored: Mapping[int, Node], whole: bool, width: Mapping[str, int]) -> Program:
+def plan(target: Node, stored: Mapping[int, Node], whole: bool) -> Program:
     """The program that computes a node where some nodes are stored, by number.
 
-    `whole` says that it runs on all candidates, so that arrays may stay. `width` has the bytes of a row of each table.
+    `whole` says that it runs on all candidates, so that arrays may stay.
     """
     order, known, readers = list[Node](), set[int](), Counter[int]()
     stack, seen = [(target, False)], set[int]()
@@ -314,28 +324,23 @@ def plan(target: Node, stored: Mapping[int, Node], whole: bool, width: Mapping[s
             stack += [(read, False) for read in node.reads]
     kept = {node.number for node in order if node.live} if whole else set[int]()
     dropped = {number for number, node in stored.items() if not node.live} if whole else set[int]()
-    home = {number: number for number in known & dropped}
-    steps = list[Step]()
-    for node in order:
-        in_place = node.name in _WRITES and _may_write(node.reads[0], readers, home, kept, known - dropped, whole)
-        if in_place and node.reads[0].number in home:
-            home[node.number] = home[node.reads[0].number]
-        reads = tuple(read.number for read in node.reads)
-        steps.append(Step(node.number, node.name, reads, node.constants, in_place, home.get(node.number)))
+    needed = (known - dropped) | kept if whole else set[int]()  # after the program has run
+    steps = [
+        Step(
+            node.number,
+            node.name,
+            tuple(read.number for read in node.reads),
+            node.constants,
+            # The only reader of an array may write to it; a row is a view of another one.
+            node.name in _WRITES
+            and readers[node.reads[0].number] == 1
+            and node.reads[0].number not in needed
+            and node.reads[0].name != "row",
+        )
+        for node in order
+    ]
     tables = {key for step in steps for one in step.constants if isinstance(one, Features) for key, _ in one.pieces}
-    size = sum(width[key] for key in tables) + 8
-    sets = (frozenset(tables), frozenset(known), frozenset(kept), frozenset(dropped))
-    return Program(tuple(steps), target.number, *sets, size)
-
-
-def _may_write(
-    first: Node, readers: Counter[int], home: Mapping[int, int], kept: set[int], stays: set[int], whole: bool
-) -> bool:
-    """Whether the only reader of a node may write to its value: an array of its own that nothing else needs."""
-    number = first.number
-    if readers[number] > 1 or first.name == "row":  # a view of another value
-        return False
-    return not whole or not (number in stays or (number in kept and number in home))
+    return Program(tuple(steps), target.number, *map(frozenset, (tables, known, kept, dropped)))
 
 
 # -- what is wanted of a program ------------------------------------------------------------------------------------

@@ -289,8 +289,8 @@ def product(rows: Rows, directions: FloatArray) -> FloatArray:
 
 def _multiply(rows: RealArray, directions: RealArray, out: FloatArray) -> None:
     """The whole product, by all cores if it is large."""
-    n, threads = len(rows), os.cpu_count() or 1
-    if threads == 1 or directions.size * n < _THREADED:
+    n = len(rows)
+    if directions.size * n < _THREADED or (threads := os.cpu_count() or 1) == 1:
         products(rows, directions, 0, n, out)
         return
     cuts = [n * part // threads for part in range(threads + 1)]
