@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import resource
 import time
+from importlib import import_module
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -79,7 +80,7 @@ class Clock:
 
     def _now(self) -> float:
         others = [] if self._client is None else self._client.run(cpu_seconds).values()
-        return cpu_seconds() + sum(others)
+        return cpu_seconds() + float(sum(others))
 
     def lap(self) -> float:
         """Seconds since the last call."""
@@ -95,14 +96,13 @@ def play(opt: alexp.EvidenceMixture, steps: int, weights: FloatArray) -> None:
         opt.tell(trial, float(opt.models.columns([trial.index])[0] @ weights + 0.1 * rng.standard_normal()))
 
 
-def on_workers(rows: int, columns: int, folder: Path, steps: int, rule: str, memory: str = "3GB") -> dict[str, float]:
+def on_workers(rows: int, columns: int, folder: Path, steps: int, rule: Any, memory: str = "3GB") -> dict[str, float]:
     """A step on two workers beside one product with all features by the same processes."""
-    from distributed import Client, LocalCluster
-
+    library: Any = import_module("distributed")  # it has no types
     if not folder.exists():
         write_table(folder, rows, columns)
-    local = LocalCluster(n_workers=2, threads_per_worker=1, memory_limit=memory, dashboard_address=None)
-    with local, Client(local) as client:
+    local = library.LocalCluster(n_workers=2, threads_per_worker=1, memory_limit=memory, dashboard_address=None)
+    with local, library.Client(local) as client:
         candidates = alexp.Parquet(folder)
         features = candidates.features("embedding")
         clock = Clock(client)

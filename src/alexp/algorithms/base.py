@@ -528,6 +528,8 @@ class Algorithm(Guarded, ABC):
             trials = self.ask_offers(self.check_offers(n, available, **presented), scores)
         else:
             limits = self.plate_limits(at_most, together)
+            if scores:
+                self._check_listed()
             wanted, allowed, free = self._check_ask(n, available, where, limits)
             listed, pending, trials = self._listed, self._pending_now(), list[Trial]()
             restriction = self._restriction(allowed)
@@ -566,6 +568,7 @@ class Algorithm(Guarded, ABC):
             round_, n = self._open_offer(offer), len(offer)
         else:
             limits = self.plate_limits()
+            self._check_listed()
             _, _, free = self._check_ask(None, available, None, limits)
             free = free if limits is None or isinstance(free, AllBut) else limits.choices(free, [], 1)
             round_, n = self._listed.round(free, self._pending_now()), self.domain.n_candidates
@@ -1016,6 +1019,11 @@ class Algorithm(Guarded, ABC):
             limits.check(free, wanted)
         return wanted, allowed, free
 
+    def _check_listed(self) -> None:
+        """Raise unless there may be a number for every candidate."""
+        if self._listed.is_in_parts:
+            raise ValueError("probabilities of all candidates are a list of them, and these candidates are in parts")
+
     def _refusal(self, n: int, left: int, whose: str) -> ValueError:
         """What to raise where n trials are more than the candidates that are left."""
         if self.repeats:
@@ -1042,26 +1050,27 @@ class Algorithm(Guarded, ABC):
         """What candidates cost and what is left of the budget; None without a budget."""
         return None
 
-    def choosable(self, allowed: IntArray | None = None) -> IntArray | AllBut:
+    def choosable(self, allowed: IntArray | None = None) -> IntArray:
         """The candidates that an ask would choose from now, if those with the `allowed` indices (all if None) may be.
 
         They are those with the fewest pending trials, which is none unless all have one; without `repeats`, those that
         have neither a pending trial nor a reward. Candidates that failed are left out.
         """
-        return self._free(allowed, self._pending_now().indices)
+        free = self._free(allowed, self._pending_now().indices)
+        return np.setdiff1d(np.arange(self._n_candidates), free.but) if isinstance(free, AllBut) else free
 
     def _free(self, allowed: IntArray | None, pending: IntArray) -> IntArray | AllBut:
         """The same, with the candidates of the pending trials."""
-        left, n = self._not_failed(allowed), self._n_candidates
-        if self._listed.is_in_parts and (left is None or isinstance(left, AllBut)):
-            failed = left.but if left is not None else np.empty(0, dtype=np.int64)
-            told = self._log.told_candidates() if not self.repeats else failed
-            closed = AllBut(n, np.unique(np.concatenate([failed, pending, told]).astype(np.int64)))
-            if closed.size or not self.repeats:
-                return closed
-            left = np.setdiff1d(np.arange(n), failed)  # every candidate has a pending trial
-        if left is None or isinstance(left, AllBut):
-            left = np.arange(n)
+        n = self._n_candidates
+        if allowed is None and self._listed.is_in_parts:
+            failed = np.asarray(self._log.failed_candidates(), dtype=np.int64)
+            told = failed if self.repeats else self._log.told_candidates()
+            left_out = AllBut(n, np.unique(np.concatenate([failed, pending, told]).astype(np.int64)))
+            if left_out.size or not self.repeats:
+                return left_out
+            allowed = np.arange(n)  # every candidate has a pending trial
+        found = self._not_failed(allowed)
+        left = np.arange(n) if found is None or isinstance(found, AllBut) else found
         if not self.repeats:
             closed = np.zeros(n, dtype=bool)
             closed[pending] = closed[self._log.told_candidates()] = True
@@ -1652,8 +1661,6 @@ def offers_for(
 
 def propensities(play: Play, round_: Round, n: int) -> FloatArray:
     """The probability of each of n candidates in a round, zero for those that may not be chosen, shape (n,)."""
-    if round_.indices is None:
-        raise ValueError("probabilities of all candidates are a list of them, and these are in parts")
     out = np.zeros(n)
     out[round_.indices] = [min(play.probability(position), 1.0) for position in range(len(round_))]
     return out

@@ -103,7 +103,9 @@ class Rerun:
             n = again._log.n_candidates_at(trial, now)
             everything = None if n == now else np.arange(n)
             round_ = again._open(everything if packed is None else unpack_restriction(packed, n))
-            if round_.position_of(index) is None:  # it was free when it was played, as another reward had been withdrawn
+            if (
+                round_.position_of(index) is None
+            ):  # it was free when it was played, as another reward had been withdrawn
                 round_ = again._listed.round(np.append(round_.indices, index), round_.pending)
         position = round_.position_of(index)
         assert position is not None

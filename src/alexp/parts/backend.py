@@ -80,7 +80,8 @@ class PartedRows(RemoteRows):
             return self.only(np.arange(self.shape[1])[key[1]])
         if isinstance(key, slice) and len(range(*key.indices(self.shape[0]))) * self.shape[1] > _GATHERED:
             raise MemoryError(f"{self.shape[0]:,} rows of features are too many for one memory")
-        wanted = np.arange(self.shape[0])[key] if isinstance(key, slice) else np.asarray(key, dtype=np.int64)
+        listed = np.arange(*key.indices(self.shape[0])) if isinstance(key, slice) else key
+        wanted = np.asarray(listed, dtype=np.int64)
         if wanted.size == 0:
             return np.empty((0, self.shape[1]), dtype=self.dtype)
         numbers, back = np.unique(wanted, return_inverse=True)
@@ -179,6 +180,8 @@ class PartedRows(RemoteRows):
 
     def check_finite(self, name: str) -> None:
         """Raise unless all entries are numbers that products can be taken of."""
+        if self._levels() is not None:  # the components are checked when they are given
+            return
         wrong = [one for one in self.device.run(lambda k: Fold(self.features, _wrong, _earlier)) if one is not None]
         if wrong:
             row, column, value = min(wrong)

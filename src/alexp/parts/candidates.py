@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from importlib import import_module
 from itertools import pairwise
 from math import prod
 from pathlib import Path
@@ -19,6 +20,7 @@ from alexp.parts.backend import PartedRows
 from alexp.parts.engines import Cluster, Engine, ThisProcess, the_client
 from alexp.parts.program import Features
 
+_BATCH = 1 << 16  # rows of a file that are decoded at a time
 _MIXED = (
     "matrices in parts go with others of the same candidates only: features of one alexp.Parquet or one "
     "alexp.Combinations, or Dask and NumPy arrays with equally many rows"
@@ -97,14 +99,16 @@ class Parquet:
     ----------
     path : a file, a folder, or a pattern such as "candidates/*.parquet".
 
-    `candidates[i]` is row i as a dict, and `len(candidates)` their number: pass it to `alexp.FiniteSet`.
+    `candidates[i]` is row i as a dict, without columns of lists, and `len(candidates)` their number: pass it to
+    `alexp.FiniteSet`.
     """
 
     def __init__(self, path: str | Path) -> None:
         self._parquet = _pyarrow()
         self.path = str(path)
         self._files = _files(self.path)
-        self._schema, counts = None, []
+        self._schema: Any = None
+        counts = list[int]()
         for file in self._files:
             known = self._parquet.ParquetFile(file)
             self._schema = known.schema_arrow if self._schema is None else self._schema
@@ -122,8 +126,9 @@ class Parquet:
         if not -len(self) <= index < len(self):
             raise IndexError(f"there are {len(self)} candidates, no candidate {index}")
         index %= len(self)
-        table = _read(self._files, self._ends, None, index, index + 1)
-        row: dict[str, Any] = table.to_pylist()[0]
+        plain = [name for name in self.columns if "list" not in str(self._schema.field(name).type)]
+        (batch,) = _batches(self._files, self._ends, plain, index, index + 1)
+        row: dict[str, Any] = batch.to_pylist()[0]
         return row
 
     def __repr__(self) -> str:
@@ -132,7 +137,7 @@ class Parquet:
     @property
     def columns(self) -> list[str]:
         """Names of the columns."""
-        return list(self._schema.names)  # type: ignore[union-attr]
+        return list(self._schema.names)
 
     def locate(self, x: Mapping[str, Any]) -> int:
         """Number of the first row with these values, by column."""
@@ -233,24 +238,23 @@ def _width(name: str, kind: Any) -> int:
     return int(kind.list_size) if str(kind).startswith("fixed_size_list") else 1
 
 
-def _read(files: Sequence[str], ends: IntArray, columns: Sequence[str] | None, low: int, high: int) -> Any:
-    """Rows low..high-1 of all files as a table of Arrow."""
-    import pyarrow
-
-    parts = []
+def _batches(files: Sequence[str], ends: IntArray, columns: Sequence[str] | None, low: int, high: int) -> Iterator[Any]:
+    """Rows low..high-1 of all files, in order, as batches of Arrow; row groups are read once, a few rows at a time."""
     for file, (first, last) in zip(files, pairwise([0, *ends.tolist()]), strict=True):
-        if low < last and high > first:
-            parts.append(_read_file(file, columns, max(low - first, 0), min(high, last) - first))
-    return pyarrow.concat_tables(parts)
-
-
-def _read_file(file: str, columns: Sequence[str] | None, low: int, high: int) -> Any:
-    known = _pyarrow().ParquetFile(file)
-    sizes = [known.metadata.row_group(k).num_rows for k in range(known.num_row_groups)]
-    edges = np.cumsum([0, *sizes])
-    groups = [k for k in range(len(sizes)) if edges[k] < high and edges[k + 1] > low]
-    table = known.read_row_groups(groups, columns=None if columns is None else list(columns), use_threads=False)
-    return table.slice(low - int(edges[groups[0]]), high - low)
+        if low >= last or high <= first:
+            continue
+        known = _pyarrow().ParquetFile(file)
+        sizes = [known.metadata.row_group(k).num_rows for k in range(known.num_row_groups)]
+        edges = first + np.cumsum([0, *sizes])
+        groups = [k for k in range(len(sizes)) if edges[k] < high and edges[k + 1] > low]
+        at = int(edges[groups[0]])
+        for batch in known.iter_batches(_BATCH, row_groups=groups, columns=columns, use_threads=False):
+            start, stop = max(low - at, 0), min(high - at, batch.num_rows)
+            if stop > start:
+                yield batch.slice(start, stop - start)
+            at += batch.num_rows
+            if at >= high:
+                return
 
 
 def _read_features(
@@ -262,22 +266,25 @@ def _read_features(
     low: int,
     high: int,
 ) -> AnyArray:
-    """Features of rows low..high-1, (n, d), a few row groups at a time. Nulls become NaN."""
-    out = np.empty((high - low, sum(widths)), dtype=dtype)
-    for start in range(low, high, 1 << 19):
-        stop = min(start + (1 << 19), high)
-        table = _read(files, ends, names, start, stop)
-        first = 0
+    """Features of rows low..high-1, (n, d). Nulls become NaN."""
+    out, at = np.empty((high - low, sum(widths)), dtype=dtype), 0
+    for batch in _batches(files, ends, list(names), low, high):
+        first, n = 0, batch.num_rows
         for name, width in zip(names, widths, strict=True):
-            column = table.column(name).combine_chunks()
-            if width > 1 or str(column.type).startswith("fixed_size_list"):
-                values = np.asarray(column.flatten().to_numpy(zero_copy_only=False), dtype=dtype)
-                values = values.reshape(-1, width) if values.size == len(column) * width else np.full(1, np.nan)
-            else:
-                values = np.asarray(column.to_numpy(zero_copy_only=False), dtype=dtype)[:, None]
-            out[start - low : stop - low, first : first + width] = values
+            out[at : at + n, first : first + width] = _numbers_of(batch.column(name), width, dtype)
             first += width
+        at += n
+    import_module("pyarrow").default_memory_pool().release_unused()
     return out
+
+
+def _numbers_of(column: Any, width: int, dtype: np.dtype[Any]) -> AnyArray:
+    """A column of numbers, or of lists of them, as (n, width)."""
+    if not str(column.type).startswith("fixed_size_list"):
+        return np.asarray(column.to_numpy(zero_copy_only=False), dtype=dtype)[:, None]
+    if column.null_count:  # a list that is missing is left out of the numbers
+        return np.full((len(column), width), np.nan, dtype=dtype)
+    return np.asarray(column.flatten().to_numpy(zero_copy_only=False), dtype=dtype).reshape(-1, width)
 
 
 # -- combinations ----------------------------------------------------------------------------------------------------
@@ -336,8 +343,9 @@ class Combinations:
         """
         unknown = [name for name in components if name not in self.components]
         if unknown or not components:
-            what = f"no component {unknown[0]!r}{did_you_mean(unknown[0], list(self.components))}" if unknown else ""
-            raise ValueError(f"components must describe some of {', '.join(self.components)}: {what or 'none is named'}")
+            meant = did_you_mean(unknown[0], list(self.components)) if unknown else ""
+            what = f"there is no component {unknown[0]!r}{meant}" if unknown else "none is named"
+            raise ValueError(f"components must describe some of {', '.join(self.components)}: {what}")
         levels = list[tuple[int, FloatArray]]()
         for number, (name, values) in enumerate(self.components.items()):
             if name in components:

@@ -1,7 +1,7 @@
 """Where parts are: in this process, where rows are computed and nothing is kept, or on the workers of a Dask cluster.
 
-A worker keeps rows, means and variances of its parts in its own memory, outside of what Dask manages. It says so when it
-lacks something, because it is new or was started again; rows are then read from their source once more and values
+A worker keeps rows, means and variances of its parts in its own memory, outside of what Dask manages. It says so when
+it lacks something, because it is new or was started again; rows are then read from their source once more and values
 computed from the log of directions that every node carries.
 """
 
@@ -196,13 +196,20 @@ class Cluster(Engine):
 
     def _result(self, future: Any, address: str) -> Any:
         """The result of a task; None if its worker is gone."""
-        library = distributed()
+        library, paused = distributed(), 0
         while True:
             try:
                 return future.result(timeout=1.0)
             except (TimeoutError, library.TimeoutError):
-                if address not in self._client.nthreads():
+                status = self._client.run_on_scheduler(_statuses).get(address)
+                if status is None:
                     break
+                paused = paused + 1 if status == "paused" else 0
+                if paused > _PATIENCE:
+                    raise MemoryError(
+                        f"Dask has paused the worker {address}, because it uses most of its memory: start workers with "
+                        "a larger memory_limit, or more of them"
+                    ) from None
             except (library.scheduler.KilledWorker, library.client.FutureCancelledError, OSError):
                 break
         future.cancel()
@@ -229,13 +236,17 @@ class Cluster(Engine):
                 time.sleep(0.05)
                 alive = set(self._client.nthreads())
         for number in sorted(lost):
-            counts = {address: 0 for address in sorted(alive)}
+            counts = dict.fromkeys(sorted(alive), 0)
             for other, address in self._owner.items():
                 if address in counts and other not in lost:
                     counts[address] += 1
             self._owner[number] = min(counts, key=lambda address: counts[address])
             self.stored[number] = {}
             lost = lost - {number}
+
+
+def _statuses(dask_scheduler: Any) -> dict[str, str]:
+    return {address: str(worker.status.name) for address, worker in dask_scheduler.workers.items()}
 
 
 def _part(engine: str, number: int, low: int, high: int) -> Part:

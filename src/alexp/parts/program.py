@@ -33,6 +33,7 @@ from alexp.problem.matrices import Block
 
 BLOCK = 1 << 14  # candidates whose values stay in the cache
 _FOLDED = 1 << 14  # rows of a block that something is summed over
+_GONE = np.empty(0)
 _numbers = count()
 
 
@@ -162,7 +163,7 @@ def _covariances(
     out = np.add.outer(constants, kernel(row[None], rows)[0])
     if len(points):
         kernels.subtract_products(out, weights, kernel(points, rows))
-    return out
+    return np.asarray(out)
 
 
 class _Unknown:
@@ -172,7 +173,7 @@ class _Unknown:
 
 
 def _made(here: Here, features: Features, regression: KernelRegression) -> FloatArray:
-    return np.stack(_HOST.made(regression, _Unknown(), here.block(features)))
+    return np.asarray(np.stack(_HOST.made(regression, _Unknown(), here.block(features))))
 
 
 def _moved(here: Here, mean: FloatArray, covariances: FloatArray, gain: FloatArray) -> FloatArray:
@@ -192,10 +193,8 @@ def _put(here: Here, values: FloatArray, candidates: IntArray, new: FloatArray) 
     return values
 
 
-def _merged(
-    here: Here, moments: FloatArray, mean: FloatArray, variance: FloatArray, *arguments: Any
-) -> FloatArray:
-    return _HOST.merge(moments, mean, variance, *arguments)
+def _merged(here: Here, moments: FloatArray, mean: FloatArray, variance: FloatArray, *arguments: Any) -> FloatArray:
+    return np.asarray(_HOST.merge(moments, mean, variance, *arguments))
 
 
 def _elementwise(here: Here, *arguments: Any) -> FloatArray:
@@ -278,6 +277,8 @@ class Program:
                         values[step.number] = _call(here, step, values)
                     for node, own in kept.items():
                         own.append(np.ascontiguousarray(values[node]))
+                    for node in self.dropped & part.values.keys():
+                        part.values[node][number] = _GONE  # at once: old and new arrays would take twice the memory
                     yield here, values[self.target]
         except BaseException:
             part.values.clear()  # some were written to
@@ -340,7 +341,8 @@ def plan(target: Node, stored: Mapping[int, Node], whole: bool) -> Program:
         for node in order
     ]
     tables = {key for step in steps for one in step.constants if isinstance(one, Features) for key, _ in one.pieces}
-    return Program(tuple(steps), target.number, *map(frozenset, (tables, known, kept, dropped)))
+    sets = (frozenset(known), frozenset(kept), frozenset(dropped))
+    return Program(tuple(steps), target.number, frozenset(tables), *sets)
 
 
 # -- what is wanted of a program ------------------------------------------------------------------------------------

@@ -372,11 +372,11 @@ class Round:
     pending : trials whose rewards are not known yet.
     key : rounds of one run with equal keys have equal choices and the same trials pending; None for all candidates
         of the domain and nothing pending.
-    indices : (n,) the candidates that may be chosen, in visiting order.
+    indices : (n,) the candidates that may be chosen, in visiting order; None where they are too many to list.
     is_full : whether every candidate of the domain may be chosen.
     """
 
-    indices: Any
+    indices: IntArray
 
     def __init__(
         self,
@@ -393,7 +393,7 @@ class Round:
         if isinstance(indices, AllBut):
             self._but, self._excluded = np.sort(candidates.position[indices.but]), indices
             self.key = b"but" + self._but.tobytes() + b"/" + pending.trials.tobytes()
-            self.indices = None
+            self.indices = cast(IntArray, None)
         elif candidates.is_in_parts and indices is not None:
             self._positions, self._copied = np.sort(candidates.position[indices]), True
             self.indices = candidates.order[self._positions]

@@ -633,7 +633,7 @@ def improvements(above: FloatArray, variance: FloatArray, freedom: float, width:
     left = np.minimum(place.astype(np.int64), logarithms.size - 2)
     low = entries(logarithms, left)
     gains = std * np.exp(low + (place - left) * (entries(logarithms, left + 1) - low))
-    return np.maximum(gains, above)  # what lies beyond the table is certain
+    return cast(FloatArray, np.maximum(gains, above))  # what lies beyond the table is certain
 
 
 def entries(table: FloatArray, indices: IntArray) -> FloatArray:

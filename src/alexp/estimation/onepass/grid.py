@@ -13,6 +13,7 @@ anew where that run last did and carried on from there, has the same bits and ta
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+
 import numpy as np
 
 from alexp.common.arrays import BoolArray, FloatArray, IntArray
@@ -440,4 +441,3 @@ class OnePassGrid:
 def keeps_values(state: Packable) -> bool:
     """Whether a state is that of an `OnePassGrid`."""
     return isinstance(state, dict) and {"rewards", "indices", "elsewhere"} == set(state)
-

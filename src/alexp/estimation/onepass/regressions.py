@@ -408,9 +408,7 @@ def lifted(ratios: FloatArray, largest: FloatArray | float) -> FloatArray:
     return np.maximum(ratios, _DIGITS * largest)
 
 
-def about_level(
-    kernel: Kernel | None, rows: Rows, own: FloatArray, mean: FloatArray | None = None
-) -> FloatArray:
+def about_level(kernel: Kernel | None, rows: Rows, own: FloatArray, mean: FloatArray | None = None) -> FloatArray:
     """Prior variances of n candidates (n, d) less their level, the mean of all, (n,); `own` has k(x, x).
 
     `mean` (d,) is that of all candidates, where the rows are only some of them.
