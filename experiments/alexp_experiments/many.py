@@ -22,7 +22,7 @@ import alexp
 from alexp.common.arrays import FloatArray
 from alexp.estimation.onepass.backends import product
 from alexp.parts.backend import PartedRows
-from alexp.parts.program import BLOCK, Part, Task
+from alexp.parts.program import BLOCK, CandidatePart, PartTask
 
 _CHUNK = 500_000  # rows of a file that are made at a time
 _WARM = 5  # steps before those that are measured
@@ -47,14 +47,14 @@ def write_table(folder: Path, rows: int, columns: int) -> None:
                 first += n
 
 
-class OneProduct(Task):
+class OneProduct(PartTask):
     """A pass over the features of a part: their products with some directions (k, d), which stay in the cache."""
 
     def __init__(self, rows: PartedRows, directions: FloatArray) -> None:
         self._key, self._directions = rows.features.pieces[0][0], directions
         self.tables = frozenset({self._key})
 
-    def run(self, part: Part) -> None:
+    def run(self, part: CandidatePart) -> None:
         """Nothing is kept."""
         rows = part.tables[self._key]
         for low in range(0, len(rows), BLOCK):

@@ -5,11 +5,11 @@ import numpy as np
 import alexp
 from alexp.parts.backend import PartedRows
 from alexp.parts.candidates import ArrayTable
-from alexp.parts.engines import Engine
-from alexp.parts.program import NODES, Features, Part
+from alexp.parts.engines import PartEngine
+from alexp.parts.program import NODES, CandidatePart, Features
 
 
-class Holding(Engine):
+class Holding(PartEngine):
     """An engine with parts of its own; `lose` makes one of them a fresh one."""
 
     keeps_values, name = True, "holding"
@@ -28,7 +28,7 @@ class Holding(Engine):
         return [self._run(k, make(k)) for k in (range(self.edges.size - 1) if parts is None else parts)]
 
     def _run(self, k, task):
-        part = self.parts.setdefault(k, Part(int(self.edges[k]), int(self.edges[k + 1])))
+        part = self.parts.setdefault(k, CandidatePart(int(self.edges[k]), int(self.edges[k + 1])))
         for key in task.tables - part.tables.keys():
             part.tables[key] = self.tables[key].given(k, part.low, part.high, None)
         assert task.known <= part.values.keys()

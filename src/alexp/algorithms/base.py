@@ -56,7 +56,6 @@ from alexp.problem.candidates import (
     Pending,
     PendingList,
     Round,
-    without,
 )
 from alexp.problem.domains import (
     Arms,
@@ -541,7 +540,8 @@ class Algorithm(Guarded, ABC):
                         restriction = self._restriction(allowed)
                 trials.append(self._propose(listed.round(free, pending), restriction, scores=scores))
                 if len(trials) < wanted:
-                    pending, free = self._pending_now(), without(free, trials[-1].index)
+                    pending, last = self._pending_now(), trials[-1].index
+                    free = free.without(last) if isinstance(free, AllBut) else free[free != last]
                     free = free if free.size else self._free(allowed, pending.indices)  # each has one more pending
             self._end()  # all of them or none
         return trials[0] if n is None else trials
@@ -1224,7 +1224,8 @@ class Algorithm(Guarded, ABC):
         self._changing = True
         self._commit(round_, decision)
         proposal = played or decision.play.draw(self._streams.generator(ASK, len(self._log.index)))
-        index = round_.candidate(proposal.position)
+        listed = round_.indices
+        index = round_.candidate(proposal.position) if listed is None else int(listed[proposal.position])
         proposal.propensity = min(proposal.propensity, 1.0)  # a sum of probabilities may be rounded beyond one
         note = self._note(decision, proposal)
         trial_id = self._log.append(index, proposal.model, proposal.explored, proposal.propensity, restriction, offer)

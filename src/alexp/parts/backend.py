@@ -16,7 +16,7 @@ from alexp.common.codec import fingerprint
 from alexp.common.validation import LARGEST, refuse_size
 from alexp.estimation.onepass.backends import LinearPass, Pass, Similar
 from alexp.estimation.onepass.regressions import KernelRegression, PointFit, PointTold
-from alexp.parts.engines import Engine
+from alexp.parts.engines import PartEngine
 from alexp.parts.program import (
     Extreme,
     Features,
@@ -48,9 +48,9 @@ class PartedRows(RemoteRows):
     """
 
     is_in_parts = True
-    device: Engine
+    device: PartEngine
 
-    def __init__(self, engine: Engine, features: Features) -> None:
+    def __init__(self, engine: PartEngine, features: Features) -> None:
         self.device, self.features = engine, features
         tables = [engine.tables[key] for key, _ in features.pieces]
         widths = [t.shape[1] if c is None else len(c) for t, (_, c) in zip(tables, features.pieces, strict=True)]
@@ -261,7 +261,7 @@ class PartedArray(NDArrayOperatorsMixin):
     """
 
     def __init__(
-        self, node: Node, engine: Engine, cells: int | None = None, order: Any = None, but: IntArray = _NOTHING
+        self, node: Node, engine: PartEngine, cells: int | None = None, order: Any = None, but: IntArray = _NOTHING
     ) -> None:
         self.node, self._engine, self._cells, self.order, self.but = node, engine, cells, order, but
         self._found: dict[int, Extreme] = {}  # the largest (1) and the smallest (-1)
@@ -427,7 +427,7 @@ class PartedArray(NDArrayOperatorsMixin):
         return function(*plain, **options)
 
 
-def _positions(engine: Engine, order: ListedOrder) -> str:
+def _positions(engine: PartEngine, order: ListedOrder) -> str:
     """The key of the table of visiting positions by candidate."""
     key = f"positions-{id(order)}"
     if key not in engine.tables:
@@ -451,7 +451,7 @@ class Positions:
 class KernelsComputed:
     """C = k(., point) - weights'K + constant, with kernel rows K that are computed wherever they are needed."""
 
-    def __init__(self, engine: Engine, features: Features, kernel: Kernel, n_columns: int) -> None:
+    def __init__(self, engine: PartEngine, features: Features, kernel: Kernel, n_columns: int) -> None:
         self._engine, self._features, self._kernel = engine, features, kernel
         self._points = np.empty((0, n_columns))
 
@@ -477,7 +477,7 @@ class KernelsComputed:
 class PartsBackend:
     """An `ArrayBackend` on candidates in parts: every operation is put off."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: PartEngine) -> None:
         self._engine, self.keeps_values = engine, engine.keeps_values
 
     def over(self, block: Block, kernel: Kernel | None) -> Pass:
@@ -560,7 +560,7 @@ class PartsBackend:
         return _array(Node(name, tuple(array.node for array in read), constants), self._engine, len(read[0]))
 
 
-def _array(node: Node, engine: Engine, cells: int) -> FloatArray:
+def _array(node: Node, engine: PartEngine, cells: int) -> FloatArray:
     return cast(FloatArray, PartedArray(node, engine, cells))
 
 

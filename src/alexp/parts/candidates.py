@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from alexp.common.arrays import AnyArray, FloatArray, IntArray
 from alexp.common.validation import did_you_mean, matrix
 from alexp.parts.backend import PartedRows
-from alexp.parts.engines import Cluster, Engine, ThisProcess, the_client
+from alexp.parts.engines import Cluster, PartEngine, ThisProcess, the_client
 from alexp.parts.program import Features
 
 _BATCH = 1 << 16  # rows of a file that are decoded at a time
@@ -27,7 +27,7 @@ _MIXED = (
 )
 
 
-def engine_for(given: Mapping[str, object]) -> Engine:
+def engine_for(given: Mapping[str, object]) -> PartEngine:
     """The engine of some matrices, one of which is in parts."""
     found = [value.device for value in given.values() if isinstance(value, PartedRows)]
     if found:
@@ -42,7 +42,7 @@ def engine_for(given: Mapping[str, object]) -> Engine:
     return Cluster(int(shape[0]), the_client())
 
 
-def part_rows(engine: Engine, name: str, value: Any, n_rows: int | None) -> PartedRows:
+def part_rows(engine: PartEngine, name: str, value: Any, n_rows: int | None) -> PartedRows:
     """A matrix as rows in the parts of an engine, or an error that says what is wrong with it."""
     if isinstance(value, PartedRows):
         if value.device is not engine:
@@ -57,7 +57,7 @@ def part_rows(engine: Engine, name: str, value: Any, n_rows: int | None) -> Part
 # -- Dask arrays -----------------------------------------------------------------------------------------------------
 
 
-def _array_features(engine: Engine, name: str, value: Any) -> Features:
+def _array_features(engine: PartEngine, name: str, value: Any) -> Features:
     if not isinstance(engine, Cluster):
         raise ValueError(f"{name}: {_MIXED}")
     if not type(value).__module__.startswith("dask"):
@@ -117,7 +117,7 @@ class Parquet:
         self._ends = np.cumsum(counts)
         if not self._ends[-1]:
             raise ValueError(f"{self.path} has no rows")
-        self._engine: Engine | None = None
+        self._engine: PartEngine | None = None
 
     def __len__(self) -> int:
         return int(self._ends[-1])
@@ -311,7 +311,7 @@ class Combinations:
             if len(set(map(str, values))) < len(values):
                 raise ValueError(f"component {name!r} has a value twice; list each once")
         self.sizes = tuple(len(values) for values in self.components.values())
-        self._engine: Engine | None = None
+        self._engine: PartEngine | None = None
 
     def __len__(self) -> int:
         return prod(self.sizes)

@@ -21,16 +21,16 @@ import numpy as np
 
 from alexp.common.arrays import IntArray
 from alexp.common.backends import backend
-from alexp.parts.program import NODES, Node, Part, Task
+from alexp.parts.program import NODES, CandidatePart, Node, PartTask
 from alexp.problem.rows import RemoteRows
 
 _ROWS = 1 << 22  # of a part, at most
 _PATIENCE = 30.0  # seconds that a lost worker has to come back before the others take its parts over
 _NO_WORKERS = 120.0  # seconds after which a cluster without workers is an error
-_PARTS: dict[tuple[str, int], Part] = {}  # of this process, as a worker
+_PARTS: dict[tuple[str, int], CandidatePart] = {}  # of this process, as a worker
 
 
-class Table(Protocol):
+class PartTable(Protocol):
     """Rows of all candidates as they are described: in files, by a Dask array, or by a rule."""
 
     key: str
@@ -49,7 +49,7 @@ class Missing(Exception):
         self.tables = tables
 
 
-class Engine(ABC):
+class PartEngine(ABC):
     """Consecutive candidates in parts, and tasks on all of them.
 
     It holds nothing of the parts but what describes them.
@@ -70,10 +70,10 @@ class Engine(ABC):
         self.key = uuid.uuid4().hex
         self.n_rows = n_rows
         self.edges = np.linspace(0, n_rows, min(n_parts, n_rows) + 1).astype(np.int64)
-        self.tables: dict[str, Table] = {}
+        self.tables: dict[str, PartTable] = {}
         self.stored: list[dict[int, Node]] = [{} for _ in range(self.edges.size - 1)]
 
-    def add(self, table: Table) -> None:
+    def add(self, table: PartTable) -> None:
         """Take note of a table."""
         self.tables[table.key] = table
 
@@ -86,14 +86,14 @@ class Engine(ABC):
         return np.unique(np.searchsorted(self.edges, candidates, side="right") - 1)
 
     @abstractmethod
-    def run(self, make: Callable[[int], Task], parts: Sequence[int] | None = None) -> list[Any]:
+    def run(self, make: Callable[[int], PartTask], parts: Sequence[int] | None = None) -> list[Any]:
         """Results of the task of every part, or of some, in order. `make` is called again for a part that lost values.
 
         Where a program keeps values, `stored` says so afterwards.
         """
 
 
-class ThisProcess(Engine):
+class ThisProcess(PartEngine):
     """Threads of this process, for rows that are computed when they are needed."""
 
     keeps_values = False
@@ -103,13 +103,13 @@ class ThisProcess(Engine):
         super().__init__(n_rows, max(8 * self._threads, -(-n_rows // _ROWS)))
         self.name = "cpu"
 
-    def run(self, make: Callable[[int], Task], parts: Sequence[int] | None = None) -> list[Any]:
+    def run(self, make: Callable[[int], PartTask], parts: Sequence[int] | None = None) -> list[Any]:
         """By threads."""
         numbers = range(self.edges.size - 1) if parts is None else parts
 
         def work(number: int) -> Any:
             low, high = int(self.edges[number]), int(self.edges[number + 1])
-            task, part = make(number), Part(low, high)
+            task, part = make(number), CandidatePart(low, high)
             part.tables = {key: self.tables[key].given(number, low, high, None) for key in task.tables}
             return task.run(part)
 
@@ -144,7 +144,7 @@ def the_client() -> Any:
         ) from None
 
 
-class Cluster(Engine):
+class Cluster(PartEngine):
     """Workers of a Dask cluster, each with some of the parts."""
 
     keeps_values = True
@@ -160,13 +160,13 @@ class Cluster(Engine):
         self.name = f"{len(workers)} Dask workers"
         finalize(self, _release_all, client, self.key, self._owner).atexit = False
 
-    def run(self, make: Callable[[int], Task], parts: Sequence[int] | None = None) -> list[Any]:
+    def run(self, make: Callable[[int], PartTask], parts: Sequence[int] | None = None) -> list[Any]:
         """By workers; parts of one that dies meanwhile are run again by others."""
         numbers = list(range(self.edges.size - 1) if parts is None else parts)
         out, left = dict[int, Any](), set(numbers)
         while left:
             self._assign(left)
-            running = dict[Any, tuple[str, list[tuple[int, Task]]]]()
+            running = dict[Any, tuple[str, list[tuple[int, PartTask]]]]()
             for address in sorted({self._owner[number] for number in left}):
                 own = [(number, make(number)) for number in sorted(left) if self._owner[number] == address]
                 sent = [(number, int(self.edges[number]), int(self.edges[number + 1]), task) for number, task in own]
@@ -249,8 +249,8 @@ def _statuses(dask_scheduler: Any) -> dict[str, str]:
     return {address: str(worker.status.name) for address, worker in dask_scheduler.workers.items()}
 
 
-def _part(engine: str, number: int, low: int, high: int) -> Part:
-    return _PARTS.setdefault((engine, number), Part(low, high))
+def _part(engine: str, number: int, low: int, high: int) -> CandidatePart:
+    return _PARTS.setdefault((engine, number), CandidatePart(low, high))
 
 
 def _load(engine: str, number: int, low: int, high: int, key: str, given: Any) -> None:
@@ -259,11 +259,11 @@ def _load(engine: str, number: int, low: int, high: int, key: str, given: Any) -
     _part(engine, number, low, high).tables[key] = np.asarray(rows) if isinstance(rows, np.ndarray) else rows
 
 
-def _work(engine: str, tasks: list[tuple[int, int, int, Task]]) -> list[Any]:
+def _work(engine: str, tasks: list[tuple[int, int, int, PartTask]]) -> list[Any]:
     """Results of tasks on parts of this worker, by as many threads as it has; errors among them."""
     threads = min(len(tasks), int(getattr(distributed().get_worker().state, "nthreads", 1)))
 
-    def work(given: tuple[int, int, int, Task]) -> Any:
+    def work(given: tuple[int, int, int, PartTask]) -> Any:
         number, low, high, task = given
         part = _part(engine, number, low, high)
         lacking = frozenset(task.tables - part.tables.keys())

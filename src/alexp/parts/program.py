@@ -25,8 +25,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from alexp.common.arrays import AnyArray, FloatArray, IntArray
-from alexp.estimation.onepass import _kernels as kernels
-from alexp.estimation.onepass.backends import HostBackend
+from alexp.estimation.onepass.backends import HostBackend, shift, shrink, subtract_products
 from alexp.estimation.onepass.regressions import KernelRegression, about_level
 from alexp.problem.kernels import Kernel
 from alexp.problem.matrices import Block
@@ -64,7 +63,7 @@ class Node:
 NODES: WeakValueDictionary[int, Node] = WeakValueDictionary()
 
 
-class Step(NamedTuple):
+class ProgramStep(NamedTuple):
     """A node in a program. `in_place`: its first argument is of no use to anything else and may be written to."""
 
     number: int
@@ -74,7 +73,7 @@ class Step(NamedTuple):
     in_place: bool
 
 
-class Part:
+class CandidatePart:
     """What a process has of some consecutive candidates, low..high-1.
 
     Attributes
@@ -103,7 +102,7 @@ class Part:
 class Here:
     """Some candidates of a part: those between two numbers within it, or some by number."""
 
-    def __init__(self, part: Part, where: slice | IntArray) -> None:
+    def __init__(self, part: CandidatePart, where: slice | IntArray) -> None:
         self._part, self._where, self._blocks = part, where, dict[Features, Block]()
         self.size = where.stop - where.start if isinstance(where, slice) else where.size
 
@@ -162,7 +161,7 @@ def _covariances(
     rows = here.block(features).rows
     out = np.add.outer(constants, kernel(row[None], rows)[0])
     if len(points):
-        kernels.subtract_products(out, weights, kernel(points, rows))
+        subtract_products(out, weights, kernel(points, rows))
     return np.asarray(out)
 
 
@@ -177,12 +176,12 @@ def _made(here: Here, features: Features, regression: KernelRegression) -> Float
 
 
 def _moved(here: Here, mean: FloatArray, covariances: FloatArray, gain: FloatArray) -> FloatArray:
-    kernels.shift(mean, covariances, gain)
+    shift(mean, covariances, gain)
     return mean
 
 
 def _shrunk(here: Here, variance: FloatArray, covariances: FloatArray, total: FloatArray) -> FloatArray:
-    kernels.shrink(variance, covariances, total)
+    shrink(variance, covariances, total)
     return variance
 
 
@@ -226,7 +225,7 @@ _WRITES = {"moved", "shrunk", "put", "merged"}  # to their first argument
 # -- programs ----------------------------------------------------------------------------------------------------
 
 
-class Task(ABC):
+class PartTask(ABC):
     """What a part is asked to do.
 
     Attributes
@@ -242,7 +241,7 @@ class Task(ABC):
     dropped: frozenset[int] = frozenset()
 
     @abstractmethod
-    def run(self, part: Part) -> Any:
+    def run(self, part: CandidatePart) -> Any:
         """Do it."""
 
 
@@ -258,14 +257,14 @@ class Program:
     dropped : nodes whose arrays are of no use any more.
     """
 
-    steps: tuple[Step, ...]
+    steps: tuple[ProgramStep, ...]
     target: int
     tables: frozenset[str]
     known: frozenset[int]
     kept: frozenset[int] = frozenset()
     dropped: frozenset[int] = frozenset()
 
-    def blocks(self, part: Part) -> Iterator[tuple[Here, FloatArray]]:
+    def blocks(self, part: CandidatePart) -> Iterator[tuple[Here, FloatArray]]:
         """The target on all candidates of a part, block by block."""
         n, kept = part.high - part.low, dict[int, list[FloatArray]]({number: [] for number in self.kept})
         try:
@@ -287,7 +286,7 @@ class Program:
             part.values.pop(node, None)
         part.values |= kept
 
-    def at(self, part: Part, where: IntArray) -> FloatArray:
+    def at(self, part: CandidatePart, where: IntArray) -> FloatArray:
         """The target at some candidates, increasing numbers within the part; nothing stays."""
         here = Here(part, where)
         values = {node: part.taken(node, where) for node in self.known}
@@ -297,7 +296,7 @@ class Program:
         return values[self.target]
 
 
-def _call(here: Here, step: Step, values: Mapping[int, FloatArray]) -> FloatArray:
+def _call(here: Here, step: ProgramStep, values: Mapping[int, FloatArray]) -> FloatArray:
     read = [values[number] for number in step.reads]
     if step.name in _WRITES and not step.in_place:
         read[0] = read[0].copy()
@@ -327,7 +326,7 @@ def plan(target: Node, stored: Mapping[int, Node], whole: bool) -> Program:
     dropped = {number for number, node in stored.items() if not node.live} if whole else set[int]()
     needed = (known - dropped) | kept if whole else set[int]()  # after the program has run
     steps = [
-        Step(
+        ProgramStep(
             node.number,
             node.name,
             tuple(read.number for read in node.reads),
@@ -355,7 +354,7 @@ class Extreme(NamedTuple):
     position: int
 
 
-class OnWhole(Task):
+class OnWhole(PartTask):
     """A task that runs a program on all candidates of a part."""
 
     def __init__(self, program: Program) -> None:
@@ -375,7 +374,7 @@ class FindExtreme(OnWhole):
         if isinstance(positions, str):
             self.tables = self.tables | {positions}
 
-    def run(self, part: Part) -> Extreme | None:
+    def run(self, part: CandidatePart) -> Extreme | None:
         """None where every candidate of the part is left out."""
         best: Extreme | None = None
         for here, values in self.program.blocks(part):
@@ -397,7 +396,7 @@ class FindExtreme(OnWhole):
                 best = Extreme(top, first)
         return best
 
-    def _visited(self, part: Part, numbers: IntArray) -> IntArray:
+    def _visited(self, part: CandidatePart, numbers: IntArray) -> IntArray:
         if isinstance(self._positions, str):
             return np.asarray(part.tables[self._positions][numbers - part.low])
         return np.asarray(self._positions[numbers])
@@ -406,24 +405,24 @@ class FindExtreme(OnWhole):
 class WholeValues(OnWhole):
     """Values of all candidates of a part, along the last axis."""
 
-    def run(self, part: Part) -> FloatArray:
+    def run(self, part: CandidatePart) -> FloatArray:
         """In the domain's order."""
         return np.concatenate([values.copy() for _, values in self.program.blocks(part)], axis=-1)
 
 
-class SomeValues(Task):
+class SomeValues(PartTask):
     """Values of some candidates, increasing numbers, along the last axis; nothing stays."""
 
     def __init__(self, program: Program, candidates: IntArray) -> None:
         self._program, self._candidates, self.tables, self.known = program, candidates, program.tables, program.known
 
-    def run(self, part: Part) -> FloatArray:
+    def run(self, part: CandidatePart) -> FloatArray:
         """Those that are in the part."""
         low, high = np.searchsorted(self._candidates, [part.low, part.high])
         return self._program.at(part, self._candidates[low:high] - part.low)
 
 
-class Fold(Task):
+class Fold(PartTask):
     """`first(rows, number of the first row)` of every block of features of a part, joined two by two."""
 
     def __init__(
@@ -432,7 +431,7 @@ class Fold(Task):
         self._features, self._first, self._join = features, first, join
         self.tables = frozenset(key for key, _ in features.pieces)
 
-    def run(self, part: Part) -> Any:
+    def run(self, part: CandidatePart) -> Any:
         """Joined over the part."""
         out: Any = None
         for low in range(0, part.high - part.low, _FOLDED):
@@ -442,14 +441,14 @@ class Fold(Task):
         return out
 
 
-class SomeRows(Task):
+class SomeRows(PartTask):
     """Features of some candidates, increasing numbers."""
 
     def __init__(self, features: Features, candidates: IntArray) -> None:
         self._features, self._candidates = features, candidates
         self.tables = frozenset(key for key, _ in features.pieces)
 
-    def run(self, part: Part) -> AnyArray:
+    def run(self, part: CandidatePart) -> AnyArray:
         """Those that are in the part, (k, d)."""
         low, high = np.searchsorted(self._candidates, [part.low, part.high])
         return np.asarray(Here(part, self._candidates[low:high] - part.low).block(self._features).rows)

@@ -151,11 +151,6 @@ class AllBut:
         return AllBut(self.size + self.but.size, np.union1d(self.but, [index]))
 
 
-def without(free: IntArray | AllBut, index: int) -> IntArray | AllBut:
-    """Candidates without one of them."""
-    return free.without(index) if isinstance(free, AllBut) else free[free != index]
-
-
 class Listing:
     """n candidates in one fixed visiting order, and the rounds that are played on them.
 

@@ -9,7 +9,12 @@ import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray, RealArray
 from alexp.estimation.onepass import _kernels as kernels
-from alexp.estimation.onepass._kernels import products
+from alexp.estimation.onepass._kernels import (
+    products,
+    shift as shift,
+    shrink as shrink,
+    subtract_products as subtract_products,
+)
 from alexp.estimation.onepass.regressions import KernelRegression, PointFit, PointTold, about_level
 from alexp.estimation.ridge.threads import run_parts
 from alexp.problem.kernels import Kernel
