@@ -34,6 +34,7 @@ ROOMS = (
     "estimation",
     "decision",
     "gpu",  # reached through `alexp.common.backends` only
+    "parts",  # likewise, but for the names that users call
     "rules",
     "algorithms",
     "extend",

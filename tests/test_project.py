@@ -57,7 +57,7 @@ def test_what_is_deprecated_goes_when_it_is_said_to_go():
 def test_every_package_of_an_extra_is_known_by_its_extra():
     """So that whoever misses it is told what to install."""
     imported = {"psycopg": "psycopg", "prometheus-client": "prometheus_client", "cupy-cuda13x": "cupy"}
-    for extra in ("lab", "client", "service", "chem", "design", "gpu"):
+    for extra in ("lab", "client", "service", "chem", "design", "dask", "gpu"):
         for line in PROJECT["optional-dependencies"][extra]:
             name = re.match(r"[\w-]+", line)[0]
             if name != "alexp":

@@ -13,6 +13,7 @@ What there is, by task (`help(alexp.EvidenceMixture)` and so on say more):
     models        ModelClass, kernels, Legendre, Fourier, Polynomial, RandomFourier
     tables        Table: candidates and models from a file or data frame
     candidates    FiniteSet, Interval, Box; Arms, Candidates for contextual rounds; Ball
+    many          Parquet, on the workers of a Dask cluster; Combinations, enumerated and never stored
     algorithms    EvidenceMixture; ALExp, of the paper; LMUCB, EvidenceSampling
     rules         alexp.rules: IDS, UCB, ExpectedImprovement, HypervolumeImprovement, Thompson, Matching, or your own
     rivals        LinUCB, Corral, ETC, EXP4IX and others: alexp.rivals
@@ -92,6 +93,7 @@ from alexp.table import (
 if TYPE_CHECKING:
     from alexp import datasets as datasets, ope as ope, plot as plot, theory as theory
     from alexp.client import Client as Client
+    from alexp.parts import Combinations as Combinations, Parquet as Parquet
     from alexp.rivals import (
         D3RB as D3RB,
         ED2RB as ED2RB,
@@ -128,6 +130,8 @@ if TYPE_CHECKING:
 _MODULES = ("datasets", "decision", "extend", "kernels", "ope", "plot", "rivals", "rules", "theory")
 _LAZY = {
     "Client": "alexp.client",
+    "Combinations": "alexp.parts",
+    "Parquet": "alexp.parts",
     "create_study": "alexp.study",
     "load_study": "alexp.study",
     "preflight": "alexp.theory",

@@ -310,8 +310,7 @@ def information_directed(mean: FloatArray, std: FloatArray, beta: float, noise_v
     regret = (mean + beta * std).max() - mean
     with np.errstate(over="ignore"):
         information = np.log1p(np.minimum(std**2 / noise_variance, _ALL_INFORMATION))
-    if information.max() < _NO_INFORMATION:
-        return int(np.argmax(mean))
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = regret**2 / information
-    return int(np.argmin(np.where(information < _NO_INFORMATION, np.inf, ratio)))
+        ratio = np.where(information < _NO_INFORMATION, np.inf, regret**2 / information)
+    best = int(np.argmin(ratio))
+    return int(np.argmax(mean)) if ratio[best] == np.inf else best

@@ -48,7 +48,15 @@ from alexp.common.schema import Check, record, text
 from alexp.common.validation import count, limited, one_of, positive
 from alexp.decision.plays import Play, Proposal
 from alexp.estimation.announcing import announce
-from alexp.problem.candidates import NOTHING, CandidateTable, Pending, PendingList, Round
+from alexp.problem.candidates import (
+    NOTHING,
+    AllBut,
+    CandidateTable,
+    ComputedOrder,
+    Pending,
+    PendingList,
+    Round,
+)
 from alexp.problem.domains import (
     Arms,
     Available,
@@ -90,6 +98,7 @@ _MOST_PENDING = 32  # pending trials that a contextual round takes into account
 _LOOKED_AT = 1_000_000  # numbers in the rows of a contextual run that are looked at for the size of the noise
 _FEW = 3  # candidates whose rewards say nothing about those of others
 _MOST_REPLICATES = 1000  # measurements of one experiment
+_MOST_LISTED = 1 << 24  # candidates up to which their visiting order is a permutation that is kept
 _MARKED = 256  # candidates of a large table that kernels are recognised by
 
 Direction = Literal["maximize", "minimize"]
@@ -411,9 +420,11 @@ class Algorithm(Guarded, ABC):
         if (known := self._known_features()) is not None:
             self._monitor.look_at_features(models, known)
 
-    def _listing_order(self) -> IntArray:
+    def _listing_order(self) -> IntArray | ComputedOrder:
         """In which order all candidates are visited, (N,): first those of the first table, then each further batch."""
         batches, parts = self.models.batches or (self.domain.n_candidates,), list[IntArray]()
+        if batches == (self.domain.n_candidates,) and batches[0] > _MOST_LISTED:
+            return ComputedOrder.drawn(batches[0], self._streams.generator(ORDER))
         for k, n in enumerate(batches):
             key = (ORDER,) if k == 0 else (ORDER, k)
             parts.append(sum(batches[:k]) + self._streams.generator(*key).permutation(n))
@@ -516,18 +527,21 @@ class Algorithm(Guarded, ABC):
             trials = self.ask_offers(self.check_offers(n, available, **presented), scores)
         else:
             limits = self.plate_limits(at_most, together)
+            if scores:
+                self._check_listed()
             wanted, allowed, free = self._check_ask(n, available, where, limits)
             listed, pending, trials = self._listed, self._pending_now(), list[Trial]()
             restriction = self._restriction(allowed)
             while len(trials) < wanted:
-                if limits is not None:
+                if limits is not None and not isinstance(free, AllBut):
                     left = limits.choices(free, [trial.index for trial in trials], wanted - len(trials))
                     if left.size < free.size:
                         allowed = free = left
                         restriction = self._restriction(allowed)
                 trials.append(self._propose(listed.round(free, pending), restriction, scores=scores))
                 if len(trials) < wanted:
-                    pending, free = self._pending_now(), free[free != trials[-1].index]
+                    pending, last = self._pending_now(), trials[-1].index
+                    free = free.without(last) if isinstance(free, AllBut) else free[free != last]
                     free = free if free.size else self._free(allowed, pending.indices)  # each has one more pending
             self._end()  # all of them or none
         return trials[0] if n is None else trials
@@ -554,8 +568,9 @@ class Algorithm(Guarded, ABC):
             round_, n = self._open_offer(offer), len(offer)
         else:
             limits = self.plate_limits()
+            self._check_listed()
             _, _, free = self._check_ask(None, available, None, limits)
-            free = free if limits is None else limits.choices(free, [], 1)
+            free = free if limits is None or isinstance(free, AllBut) else limits.choices(free, [], 1)
             round_, n = self._listed.round(free, self._pending_now()), self.domain.n_candidates
         return propensities(self._decision(round_).play, round_, n)
 
@@ -990,7 +1005,7 @@ class Algorithm(Guarded, ABC):
 
     def _check_ask(
         self, n: int | None, available: Available, where: str | None, limits: PlateLimits | None
-    ) -> tuple[int, IntArray | None, IntArray]:
+    ) -> tuple[int, IntArray | None, IntArray | AllBut]:
         """Number of trials, allowed candidates, and those of them that the first trial chooses from."""
         wanted = 1 if n is None else count("n", n)
         allowed = None if available is None and where is None else check_where(available, where, self.domain)
@@ -999,8 +1014,15 @@ class Algorithm(Guarded, ABC):
             whose = "candidate" if allowed is None else "available candidate"
             raise self._refusal(wanted, free.size, whose if where is None else f"{whose} with {where}")
         if limits is not None:
+            if isinstance(free, AllBut):
+                raise ValueError("at_most, together and budget need a list of all candidates, and these are in parts")
             limits.check(free, wanted)
         return wanted, allowed, free
+
+    def _check_listed(self) -> None:
+        """Raise unless there may be a number for every candidate."""
+        if self._listed.is_in_parts:
+            raise ValueError("probabilities of all candidates are a list of them, and these candidates are in parts")
 
     def _refusal(self, n: int, left: int, whose: str) -> ValueError:
         """What to raise where n trials are more than the candidates that are left."""
@@ -1034,13 +1056,21 @@ class Algorithm(Guarded, ABC):
         They are those with the fewest pending trials, which is none unless all have one; without `repeats`, those that
         have neither a pending trial nor a reward. Candidates that failed are left out.
         """
-        return self._free(allowed, self._pending_now().indices)
+        free = self._free(allowed, self._pending_now().indices)
+        return np.setdiff1d(np.arange(self._n_candidates), free.but) if isinstance(free, AllBut) else free
 
-    def _free(self, allowed: IntArray | None, pending: IntArray) -> IntArray:
+    def _free(self, allowed: IntArray | None, pending: IntArray) -> IntArray | AllBut:
         """The same, with the candidates of the pending trials."""
-        left, n = self._not_failed(allowed), self._n_candidates
-        if left is None:
-            left = np.arange(n)
+        n = self._n_candidates
+        if allowed is None and self._listed.is_in_parts:
+            failed = np.asarray(self._log.failed_candidates(), dtype=np.int64)
+            told = failed if self.repeats else self._log.told_candidates()
+            left_out = AllBut(n, np.unique(np.concatenate([failed, pending, told]).astype(np.int64)))
+            if left_out.size or not self.repeats:
+                return left_out
+            allowed = np.arange(n)  # every candidate has a pending trial
+        found = self._not_failed(allowed)
+        left = np.arange(n) if found is None or isinstance(found, AllBut) else found
         if not self.repeats:
             closed = np.zeros(n, dtype=bool)
             closed[pending] = closed[self._log.told_candidates()] = True
@@ -1050,10 +1080,12 @@ class Algorithm(Guarded, ABC):
             return np.asarray(left[taken == taken.min()])
         return left
 
-    def _not_failed(self, allowed: IntArray | None) -> IntArray | None:
+    def _not_failed(self, allowed: IntArray | None) -> IntArray | AllBut | None:
         """Those of the allowed candidates that have not failed; None for all candidates."""
         if not self._log.failed:
             return allowed
+        if allowed is None and self._listed.is_in_parts:
+            return AllBut(self._n_candidates, np.unique(self._log.failed_candidates()))
         return np.setdiff1d(
             np.arange(self._n_candidates) if allowed is None else allowed, self._log.failed_candidates()
         )
@@ -1171,7 +1203,8 @@ class Algorithm(Guarded, ABC):
         """
         if offer is None and self.asks_matter():
             round_ = self._open(allowed)
-            position = int(np.flatnonzero(round_.indices == index)[0])
+            position = round_.position_of(index)
+            assert position is not None
             self._propose(round_, self._restriction(allowed), Proposal(position, model, explored, propensity))
         else:
             self._changing = True
@@ -1191,7 +1224,8 @@ class Algorithm(Guarded, ABC):
         self._changing = True
         self._commit(round_, decision)
         proposal = played or decision.play.draw(self._streams.generator(ASK, len(self._log.index)))
-        index = int(round_.indices[proposal.position])
+        listed = round_.indices
+        index = round_.candidate(proposal.position) if listed is None else int(listed[proposal.position])
         proposal.propensity = min(proposal.propensity, 1.0)  # a sum of probabilities may be rounded beyond one
         note = self._note(decision, proposal)
         trial_id = self._log.append(index, proposal.model, proposal.explored, proposal.propensity, restriction, offer)
@@ -1222,7 +1256,7 @@ class Algorithm(Guarded, ABC):
     def _best(self, round_: Round, offer: Offer | None) -> tuple[Recommendation, int]:
         """The recommendation in a round, and its position there."""
         position, value, model = self._recommend(round_)
-        index = int(round_.indices[position])
+        index = round_.candidate(position)
         x = self.domain[index] if offer is None else offer.actions[index]
         value = float(self.within_range(np.array(self._sign * value)))
         return Recommendation(x, index, value, model), position

@@ -221,7 +221,7 @@ class MixtureBelief:
         They only fall while further trials become pending. Those with fewer trials pending are upper bounds, and only
         choices that may be the best by them are looked at again.
         """
-        if self._run.is_contextual or self._run.cost is not None:
+        if self._run.is_contextual or self._run.cost is not None or self._run._listed.is_in_parts:
             gains = self.expected_improvement(round, width)
             return int(np.argmax(gains)), float(gains.max())
         bounds = self._upper_gains(round, width)

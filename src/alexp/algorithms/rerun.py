@@ -103,9 +103,12 @@ class Rerun:
             n = again._log.n_candidates_at(trial, now)
             everything = None if n == now else np.arange(n)
             round_ = again._open(everything if packed is None else unpack_restriction(packed, n))
-            if index not in round_.indices:  # it was free when it was played, as another reward had been withdrawn
+            if (
+                round_.position_of(index) is None
+            ):  # it was free when it was played, as another reward had been withdrawn
                 round_ = again._listed.round(np.append(round_.indices, index), round_.pending)
-        position = int(np.flatnonzero(round_.indices == index)[0])
+        position = round_.position_of(index)
+        assert position is not None
         again._propose(round_, packed, Proposal(position, model, explored, propensity), offer)
         again._end()
 

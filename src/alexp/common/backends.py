@@ -1,8 +1,8 @@
-"""The registry through which the core reaches a GPU, and what it has to know of devices.
+"""The registry through which the core reaches a GPU or other machines, and what it has to know of them.
 
-The core asks for a function by its role, `backend("array_backend")(device)`. `alexp.gpu` registers all of them; it is
-imported when the first one is asked for, so that an installation for the CPU needs neither PyTorch nor CuPy nor
-array-api-compat.
+The core asks for a function by its role, `backend("draw_on_device")(weights, rng)`. `alexp.gpu` and `alexp.parts`
+register them; each is imported when one of its functions is first asked for, so that an installation for one CPU needs
+neither PyTorch nor CuPy nor Dask.
 """
 
 from __future__ import annotations
@@ -15,18 +15,20 @@ from typing import Any, Literal, Protocol, cast
 import numpy as np
 
 Role = Literal[
-    "array_backend",  # (device) -> ArrayBackend: values of wide models at all candidates
     "device_for",  # (matrices, device) -> the device that matrices are to be on, or None
     "device_rows",  # (name, matrix, device, n_rows) -> RemoteRows, checked
     "device_suggestions",  # (positions, n_candidates, spread) -> Suggestions in arrays of a device
     "draw_on_device",  # (weights, rng) -> a number drawn by weights in an array of a device
     "enumerating_card",  # (device) -> name of the card that subsets are enumerated on, or None
+    "engine_for",  # (matrices) -> the engine that computes on candidates in parts
     "level_subsets",  # as `level_mixture`, for subsets that are enumerated
+    "part_rows",  # (engine, name, matrix, n_rows) -> RemoteRows in parts, checked
     "ratio_subsets",  # as `ratio_mixture`, for subsets that are enumerated
     "subset_posteriors",  # (models, ridge) -> Posteriors of subsets that are enumerated
 ]
 
-_PROVIDER = "alexp.gpu"
+_PROVIDERS = {"engine_for": "alexp.parts", "part_rows": "alexp.parts"}  # of all other roles: alexp.gpu
+_IN_PARTS = ("dask", "alexp")  # libraries whose matrices are in parts
 _REGISTERED: dict[str, Callable[..., Any]] = {}
 _CUDA = re.compile(r"cuda(:\d+)?")
 
@@ -40,6 +42,9 @@ class ComputeDevice(Protocol):
 
     name: str  # what decisions are logged as computed on
 
+    def adopt(self, name: str, value: Any, n_rows: int | None) -> Any:
+        """A matrix (n_rows, d) as `RemoteRows` that are there, checked; `name` is for errors."""
+
 
 def register(role: Role, function: Callable[..., Any]) -> None:
     """Provide the function of a role."""
@@ -47,9 +52,9 @@ def register(role: Role, function: Callable[..., Any]) -> None:
 
 
 def backend(role: Role) -> Callable[..., Any]:
-    """The function of a role; imports `alexp.gpu` if nothing has been registered for it."""
+    """The function of a role; imports the package that registers it if nothing has been registered yet."""
     if role not in _REGISTERED:
-        import_module(_PROVIDER)
+        import_module(_PROVIDERS.get(role, "alexp.gpu"))
     return _REGISTERED[role]
 
 
@@ -62,12 +67,18 @@ def check_device(name: object) -> str:
 
 def is_foreign(array: object) -> bool:
     """Whether it is an array of another library than NumPy."""
-    known = type(array).__module__.partition(".")[0] in ("torch", "cupy")
-    return known or (hasattr(array, "__array_namespace__") and not isinstance(array, np.ndarray | np.generic))
+    other = hasattr(array, "__array_namespace__") and not isinstance(array, np.ndarray | np.generic)
+    return other or _library(array) in ("torch", "cupy")
+
+
+def _library(array: object) -> str:
+    return type(array).__module__.partition(".")[0]
 
 
 def device_for(given: Mapping[str, object], device: str | ComputeDevice | None) -> ComputeDevice | None:
     """Where matrices are to be: the `device` named, or the one that all of them live on; None for the CPU."""
+    if device is None and any(_library(value) in _IN_PARTS for value in given.values()):
+        return cast(ComputeDevice, backend("engine_for")(given))
     if device is None and not any(is_foreign(value) for value in given.values()):
         return None
     return cast("ComputeDevice | None", backend("device_for")(given, device))

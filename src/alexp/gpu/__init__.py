@@ -14,9 +14,8 @@ from alexp.gpu.subsets import (
     ratio_subsets,
     subset_posteriors,
 )
-from alexp.gpu.wide import DeviceBackend, device_rows
+from alexp.gpu.wide import device_rows
 
-register("array_backend", DeviceBackend)
 register("device_for", device_for)
 register("device_rows", device_rows)
 register("device_suggestions", DeviceSuggestions)

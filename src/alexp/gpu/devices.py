@@ -18,7 +18,8 @@ import numpy.typing as npt
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from alexp.common.arrays import AnyArray, FloatArray, IntArray
-from alexp.common.backends import NoDeviceError, check_device, is_foreign
+from alexp.common.backends import NoDeviceError, backend, check_device, is_foreign
+from alexp.problem.rows import RemoteRows
 
 ADVICE = "Leave device out: everything runs on the CPU as well, and a study begun on a GPU continues there"
 _KEPT = 4  # arrays of indices that stay on the device
@@ -128,6 +129,10 @@ class Device:
         """
         (own,) = directions
         return self.double(self.xp.matmul(own, self.xp.astype(rows, own.dtype, copy=False).T))
+
+    def adopt(self, name: str, value: object, n_rows: int | None) -> RemoteRows:
+        """A matrix as rows that are here, checked."""
+        return cast(RemoteRows, backend("device_rows")(name, value, self, n_rows))
 
     def fits(self, size: int) -> bool:
         """Whether so many bytes can stay here beside what is computed from them."""

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from alexp.common.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from alexp.common.backends import is_foreign
 from alexp.common.validation import matrix
-from alexp.estimation.onepass.backends import Similar
+from alexp.estimation.onepass.backends import LinearPass, Pass, Similar
 from alexp.estimation.onepass.regressions import KernelRegression, LinearRegression
 from alexp.gpu.devices import Device, taken
 from alexp.problem.kernels import Kernel
@@ -46,7 +46,6 @@ class DeviceRows(RemoteRows):
     source : NumPy's array that was handed in; None where rows were on the device before.
     """
 
-    ndim = 2
     device: Device
 
     def __init__(self, device: Device, array: AnyArray | None, source: AnyArray | None) -> None:
@@ -91,6 +90,10 @@ class DeviceRows(RemoteRows):
     def _few(self) -> int:
         """Rows of which a copy in double precision does not matter."""
         return max(1, _DOUBLE // max(self.shape[1], 1))
+
+    def array_backend(self) -> DeviceBackend:
+        """What computes on the device."""
+        return DeviceBackend(self.device)
 
     # -- what is asked about whole tables ----------------------------------------------------------------------
 
@@ -177,6 +180,8 @@ def _host_rows(name: str, value: object, n_rows: int | None) -> AnyArray:
 class DeviceBackend:
     """An `ArrayBackend` on a device, through the array API."""
 
+    keeps_values = True
+
     def __init__(self, device: Device) -> None:
         self._device, self._xp = device, device.xp
 
@@ -190,6 +195,10 @@ class DeviceBackend:
         mean = _rows(block).column_means()
         shared = self.product(block, mean[None])
         return self._positive(variance - 2.0 * shared + float(mean @ mean))
+
+    def over(self, block: Block, kernel: Kernel | None) -> Pass:
+        """Linear models only."""
+        return LinearPass(block, self)
 
     def product(self, block: Block, directions: FloatArray, constants: FloatArray | None = None) -> FloatArray:
         """Phi u, plus a constant, for each of k directions u, (k, d), and constants (k,): (k, N)."""
@@ -226,10 +235,13 @@ class DeviceBackend:
         """Add gain_c C_c to the means and take C_c^2 / total_c off the variances."""
         return mean + self._column(gain) * covariances, self.shrunk(variance, covariances, total, False)
 
-    def put(self, mean: FloatArray, variance: FloatArray, index: int, values: tuple[FloatArray, FloatArray]) -> None:
+    def put(
+        self, mean: FloatArray, variance: FloatArray, index: int, values: tuple[FloatArray, FloatArray]
+    ) -> tuple[FloatArray, FloatArray]:
         """Set mean and variance of one candidate to values (cells,)."""
         both = self._device.array(np.stack(values))
         mean[:, index], variance[:, index] = both[0, :], both[1, :]
+        return mean, variance
 
     def shrunk(self, variance: FloatArray, covariances: FloatArray, total: FloatArray, reuse: bool) -> FloatArray:
         """Variances less C_c^2 / total_c."""
@@ -259,9 +271,9 @@ class DeviceBackend:
         out: FloatArray = xp.stack([new, moments[1, :] + xp.matmul(factors, spread), between])
         return out
 
-    def largest(self, values: FloatArray) -> float:
-        """The largest of some values."""
-        return float(self._xp.max(values))
+    def largest(self, block: Block, kernel: Kernel | None, variance: FloatArray) -> float:
+        """The largest prior variance."""
+        return float(self._xp.max(variance))
 
     def zeros(self, rows: int, n: int) -> FloatArray:
         """(rows, n) zeros."""

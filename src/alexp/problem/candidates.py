@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import cast
+from math import gcd
+from typing import Any, cast
 
 import numpy as np
 
@@ -82,6 +83,74 @@ class PendingList:
         self.now = Pending(self._numbers[0, :high], self._numbers[1, :high], self._rows[:high])
 
 
+class ComputedOrder:
+    """A visiting order of n candidates that is not stored: candidate i is visited at (a i + b) mod n.
+
+    For more candidates than a permutation is listed for. a has no divisor in common with n, and is so small that a i
+    stays below 2^62.
+
+    >>> order = ComputedOrder.drawn(10, np.random.default_rng(0))
+    >>> sorted(order[k] for k in range(10)) == list(range(10)), [order.position[order[k]] for k in range(3)]
+    (True, [0, 1, 2])
+    """
+
+    def __init__(self, n: int, factor: int, offset: int) -> None:
+        self.size, self._factor, self._offset = n, factor, offset
+
+    @classmethod
+    def drawn(cls, n: int, rng: np.random.Generator) -> ComputedOrder:
+        """One of many."""
+        if n >= 1 << 61:
+            raise ValueError(f"there are {n} candidates; at most {1 << 61} can be numbered")
+        factor = 0
+        while gcd(factor, n) != 1:
+            factor = int(rng.integers(1, max(min(n, (1 << 62) // n), 2)))
+        position = cls(n, factor, int(rng.integers(n)))
+        return position.position  # inverses of each other: the large factor is for one position at a time
+
+    @property
+    def position(self) -> ComputedOrder:
+        """The inverse."""
+        factor = pow(self._factor, -1, self.size)
+        return ComputedOrder(self.size, factor, -self._offset * factor % self.size)
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, int | np.integer):
+            return (self._factor * int(key) + self._offset) % self.size
+        numbers = np.asarray(key, dtype=np.int64)
+        if self._factor * self.size >= 1 << 62:
+            return np.array([self[k] for k in numbers.tolist()], dtype=np.int64)
+        return (self._factor * numbers + self._offset) % self.size
+
+
+class ListedOrder:
+    """A visiting order that is listed, for candidates in parts."""
+
+    def __init__(self, order: IntArray) -> None:
+        self._order, self.size = order, int(order.size)
+        self.position = np.empty_like(order)
+        self.position[order] = np.arange(order.size)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._order[key]
+
+
+class AllBut:
+    """All of n candidates but a few: what may be chosen where there are too many to list.
+
+    Attributes
+    ----------
+    but : (k,) numbers of the others, increasing.
+    """
+
+    def __init__(self, n: int, but: IntArray) -> None:
+        self.but, self.size = but, n - but.size
+
+    def without(self, index: int) -> AllBut:
+        """One candidate less."""
+        return AllBut(self.size + self.but.size, np.union1d(self.but, [index]))
+
+
 class Listing:
     """n candidates in one fixed visiting order, and the rounds that are played on them.
 
@@ -97,10 +166,17 @@ class Listing:
     everything : the round on all candidates, with nothing pending.
     """
 
-    def __init__(self, order: IntArray, mark: bytes | None = None) -> None:
-        self.order, self.mark = order, mark
-        self.position = np.empty_like(order)
-        self.position[order] = np.arange(order.size)
+    is_in_parts = False  # whether no one memory has all candidates
+
+    def __init__(self, order: IntArray | ComputedOrder | ListedOrder, mark: bytes | None = None) -> None:
+        self.order: Any = order
+        self.position: Any
+        self.mark = mark
+        if not isinstance(order, np.ndarray):
+            self.position = order.position
+        else:
+            self.position = np.empty_like(order)
+            self.position[order] = np.arange(order.size)
         self.n_candidates = int(order.size)
         self.everything = Round(self)
         self._last: tuple[IntArray, Choices] | None = None  # positions of the last choices that were copied
@@ -110,7 +186,9 @@ class Listing:
         """(P, N) the features, feature-major and in visiting order."""
         raise NotImplementedError
 
-    def round(self, indices: IntArray | None = None, pending: Pending = NOTHING, copied: bool = False) -> Round:
+    def round(
+        self, indices: IntArray | AllBut | None = None, pending: Pending = NOTHING, copied: bool = False
+    ) -> Round:
         """The round on some candidates, or on all of them, while some trials are pending.
 
         `copied` says that the features of the choices must be computed with in a table of their own, see `Round.wide`.
@@ -137,9 +215,12 @@ class CandidateTable(Listing):
     `n_first` candidates were there first, in the domain's order and in the visiting order: all units come from them.
     """
 
-    def __init__(self, models: ModelClass, domain: Domain, order: IntArray) -> None:
-        super().__init__(order)
+    def __init__(self, models: ModelClass, domain: Domain, order: IntArray | ComputedOrder) -> None:
         self._tables = models.tables(domain)  # in the domain's order
+        self.is_in_parts = any(isinstance(part.rows, RemoteRows) and part.rows.is_in_parts for part in self._tables)
+        if isinstance(order, ComputedOrder) and not self.is_in_parts:
+            order = order[np.arange(order.size)]
+        super().__init__(ListedOrder(order) if self.is_in_parts and isinstance(order, np.ndarray) else order)
         self._models = models
         self.n_first = models.batches[0] if models.batches else self.n_candidates
         self._blocks: dict[tuple[bytes, bool], Block] = {}  # columns of models, by their numbers
@@ -150,7 +231,7 @@ class CandidateTable(Listing):
         """The features as the compiled code of small models reads them; made when first asked for."""
         table = np.empty((self.n_columns, self.n_candidates))
         for part in self._tables:
-            table[part.columns] = dense(part.rows)[self.order].T
+            table[part.columns] = dense(part.rows)[self.order[:]].T
         table.flags.writeable = False  # sweeps keep a copy in single precision
         return table
 
@@ -179,7 +260,8 @@ class CandidateTable(Listing):
 
     def prior_variance(self, group: IntArray, kernel: Kernel) -> float:
         """Mean of k(x, x) over the first candidates."""
-        return float(np.mean(kernel.diagonal(first_rows(self._on_table(group, kernel).block.rows, self.n_first))))
+        rows = first_rows(self._on_table(group, kernel).block.rows, self.n_first)
+        return rows.mean_diagonal(kernel) if isinstance(rows, RemoteRows) else float(np.mean(kernel.diagonal(rows)))
 
     def _filled(self, least: float) -> BoolArray:
         """Which columns are larger than `least` in size on some candidate, (P,)."""
@@ -187,6 +269,8 @@ class CandidateTable(Listing):
 
     def hashes(self) -> list[str]:
         """Content hashes of the columns on all candidates: of what was handed in, where that is large."""
+        if self.is_in_parts:
+            return [cast(RemoteRows, part.rows).fingerprint() for part in self._tables]
         wide = [_in_memory(part.rows) for part in self._tables]
         plain = [rows for rows in wide if isinstance(rows, np.ndarray) and rows.dtype == np.float64]
         return [columns_fingerprint(plain)] if len(plain) == len(wide) else [rows_fingerprint(rows) for rows in wide]
@@ -203,19 +287,20 @@ class CandidateTable(Listing):
         low, high = int(group.min()), int(group.max())
         far = self._models.origin if kernel is None else None
         origin = None if far is None or not far[group].any() else far[group]
-        tables = [self._whole] if kernel is not None and self.is_small else self._tables
+        tables = [self._whole] if kernel is not None and self.is_small and not self.is_in_parts else self._tables
         holds = [part for part in tables if part.columns[0] <= low and high <= part.columns[-1]]
         table = holds[0] if holds else self._joined
         local, key = group - table.columns[0], (group.tobytes(), origin is None)
         if key not in self._blocks:
             rows = take(table.rows, local) if holds else cast(Rows, self._side_by_side.only(local))
-            rows = dense(rows[:]) if kernel is None and not holds else rows
+            rows = dense(rows[:]) if kernel is None and not holds and not self.is_in_parts else rows
             self._blocks[key] = Block(rows if origin is None else shifted(rows, origin).astype(rows.dtype))
         return ModelOnTable(table, group, local, kernel, self._blocks[key], origin)
 
     @cached_property
     def _side_by_side(self) -> SideBySide:
-        return SideBySide([part.rows for part in self._tables])
+        rows = [part.rows for part in self._tables]
+        return cast(Any, rows[0]).beside(rows[1:]) if self.is_in_parts else SideBySide(rows)
 
     @cached_property
     def _whole(self) -> FeatureTable:
@@ -225,6 +310,11 @@ class CandidateTable(Listing):
     @cached_property
     def _joined(self) -> FeatureTable:
         return FeatureTable(cast(Rows, self._side_by_side), np.arange(self.n_columns))
+
+    def _taken(self, positions: IntArray) -> FloatArray:
+        if not self.is_in_parts:
+            return super()._taken(positions)
+        return np.ascontiguousarray(self.rows(self.order[positions]).T)
 
     def row(self, index: int) -> FloatArray:
         """Features of candidate `index`, shape (P,)."""
@@ -277,18 +367,35 @@ class Round:
     pending : trials whose rewards are not known yet.
     key : rounds of one run with equal keys have equal choices and the same trials pending; None for all candidates
         of the domain and nothing pending.
-    indices : (n,) the candidates that may be chosen, in visiting order.
+    indices : (n,) the candidates that may be chosen, in visiting order; None where they are too many to list.
     is_full : whether every candidate of the domain may be chosen.
     """
 
+    indices: IntArray
+
     def __init__(
-        self, candidates: Listing, indices: IntArray | None = None, pending: Pending = NOTHING, copied: bool = False
+        self,
+        candidates: Listing,
+        indices: IntArray | AllBut | None = None,
+        pending: Pending = NOTHING,
+        copied: bool = False,
     ) -> None:
         self._candidates, self.pending = candidates, pending
         self.is_full, self.indices, self.key = indices is None, candidates.order, candidates.mark
         self._positions: IntArray | None = None
+        self._but: IntArray | None = None  # positions of what may not be chosen, where the others are not listed
         self._copied = copied
-        if indices is not None or pending.trials.size:
+        if isinstance(indices, AllBut):
+            self._but, self._excluded = np.sort(candidates.position[indices.but]), indices
+            self.key = b"but" + self._but.tobytes() + b"/" + pending.trials.tobytes()
+            self.indices = cast(IntArray, None)
+        elif candidates.is_in_parts and indices is not None:
+            self._positions, self._copied = np.sort(candidates.position[indices]), True
+            self.indices = candidates.order[self._positions]
+            self.key = self._positions.tobytes() + b"/" + pending.trials.tobytes()
+        elif candidates.is_in_parts:
+            self.key = b"/" + pending.trials.tobytes() if pending.trials.size else None
+        elif indices is not None or pending.trials.size:
             inside = np.zeros(candidates.n_candidates, dtype=bool)
             inside[slice(None) if indices is None else candidates.position[indices]] = True
             self.key = (candidates.mark or b"") + np.packbits(inside).tobytes() + pending.trials.tobytes()
@@ -298,11 +405,35 @@ class Round:
                 self._copied = copied or 2 * self._positions.size <= candidates.n_candidates
 
     def __len__(self) -> int:
-        return int(self.indices.size)
+        return int(self.indices.size if self._but is None else self._candidates.n_candidates - self._but.size)
+
+    def candidate(self, position: int) -> int:
+        """The number of the candidate at a position."""
+        if self._but is None:
+            return int(self.indices[position])
+        before = np.searchsorted(self._but - np.arange(self._but.size), position, side="right")
+        return int(self._candidates.order[position + int(before)])
+
+    def position_of(self, candidate: int) -> int | None:
+        """Where a candidate is; None if it may not be chosen."""
+        if not self._candidates.is_in_parts:
+            found = np.flatnonzero(self.indices == candidate)
+            return int(found[0]) if found.size else None
+        place = int(self._candidates.position[candidate])
+        listed = self._positions if self._but is None else self._but
+        if listed is None:
+            return place
+        rank = int(np.searchsorted(listed, place))
+        is_listed = rank < listed.size and int(listed[rank]) == place
+        if self._but is None:
+            return rank if is_listed else None
+        return None if is_listed else place - rank
 
     @cached_property
     def choices(self) -> Choices:
         """The candidates that may be chosen, and their features."""
+        if self._but is not None:
+            raise TypeError("these candidates are too many to list; take `wide` and `narrow`")
         if self._positions is None:
             return Choices(self.indices, partial(getattr, self._candidates, "table"))
         return self._candidates.copied(self._positions)
@@ -314,6 +445,9 @@ class Round:
 
     def narrow(self, values: AnyArray) -> AnyArray:
         """What was computed for the candidates of `wide`, last axis, for those that may be chosen: (..., n)."""
+        if self._but is not None:
+            others = getattr(values, "without", None)  # of values in parts
+            return others(self._excluded.but) if others else np.delete(values, self._but, axis=-1)
         return values if self._copied or self._positions is None else values[..., self._positions]
 
 

@@ -244,6 +244,8 @@ class FiniteSet:
 
     def locate(self, x: object) -> int:
         """Index of the candidate equal to `x` (the first, if there are several)."""
+        if hasattr(self.candidates, "locate"):  # they find their own
+            return int(self.candidates.locate(x))
         if self._lookup is None:
             self._lookup = {}
             for i in range(self.n_candidates):
@@ -285,6 +287,8 @@ class FiniteSet:
             return None if candidates.dtype == object else {"kind": "array", "candidates": candidates}
         if hasattr(candidates, "iloc"):
             return _frame_to_dict(candidates)
+        if isinstance(candidates, range) and len(candidates) > _MOST_COMPARED:
+            return None
         if all(isinstance(item, str | int | float | bool) for item in candidates):
             return {"kind": "list", "candidates": list(candidates)}
         return None

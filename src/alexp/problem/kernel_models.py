@@ -29,7 +29,7 @@ from alexp.problem.kernels import (
     fitted_together,
 )
 from alexp.problem.matrices import Matrices
-from alexp.problem.rows import Rows, column_scales, dense, dense_blocks, first_rows, spread, take
+from alexp.problem.rows import RemoteRows, Rows, column_scales, dense, dense_blocks, first_rows, spread, take
 
 AUTO: Final = "auto"
 LINEAR: Final = "linear"
@@ -77,6 +77,8 @@ def is_counts(rows: Rows) -> bool:
     >>> is_counts(np.eye(3)), is_counts(np.array([[0.0, 3.0], [2.0, 0.0]])), is_counts(np.array([[90.0], [105.0]]))
     (True, True, False)
     """
+    if isinstance(rows, RemoteRows):
+        return rows.is_counts()
     zeros, largest = 0, 0.0
     for values in dense_blocks(rows):
         if values.min(initial=0.0) < 0.0 or np.any(values != np.floor(values)):

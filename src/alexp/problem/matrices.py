@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from alexp.common.arrays import AnyArray, BoolArray, FloatArray, IntArray
-from alexp.common.backends import ComputeDevice, backend, device_for
+from alexp.common.backends import ComputeDevice, device_for
 from alexp.common.codec import fingerprint
 from alexp.common.validation import LARGEST, check_sizes, matrix, refuse_size
 from alexp.problem.domains import Domain, FiniteSet
@@ -193,7 +193,7 @@ class Matrices:
 def _checked_rows(name: str, value: ArrayLike | Rows, n_rows: int | None, device: ComputeDevice | None) -> Rows:
     """A matrix as it may be kept, or an error that says what is wrong with it."""
     if device is not None:
-        return cast(Rows, backend("device_rows")(name, value, device, n_rows))
+        return cast(Rows, device.adopt(name, value, n_rows))
     if hasattr(value, "tocsr"):
         return _checked_sparse(name, cast("Sparse", value.tocsr()), n_rows)
     if not isinstance(value, np.ndarray) or value.ndim != 2 or not _is_kept(value):
@@ -242,6 +242,8 @@ def _is_double(block: Rows) -> bool:
 
 
 def _in_file(block: object) -> bool:
+    if isinstance(block, RemoteRows) and block.is_in_parts:
+        return True
     block = block.source if isinstance(block, RemoteRows) else block
     while isinstance(block, np.ndarray):
         if isinstance(block, np.memmap):

@@ -62,7 +62,7 @@ from alexp.problem.kernels import (
     kernel_signature,
 )
 from alexp.problem.matrices import FeatureTable, Matrices
-from alexp.problem.rows import Rows, dense, take
+from alexp.problem.rows import RemoteRows, Rows, dense, take
 
 _T = TypeVar("_T")
 
@@ -238,7 +238,8 @@ class ModelClass:
 
         `device="cuda"` moves the matrices to a GPU, in the precision they have; arrays of PyTorch and CuPy that live on
         one stay there without it. Values at all candidates are then kept and computed with there: for linear models and
-        `EvidenceMixture`.
+        `EvidenceMixture`. A Dask array stays on its cluster, and features of `alexp.Parquet` and `alexp.Combinations`
+        are read or computed in parts: for `EvidenceMixture`, kernels included.
 
         >>> models = ModelClass.from_matrices({"a": np.eye(4), "b": np.ones((4, 2))})
         >>> models.dimension, ModelClass.from_matrices({"bits": np.eye(4)}, kernels="auto").names
@@ -247,7 +248,8 @@ class ModelClass:
         constant = intercept is None or bool(intercept)
         features, choice = as_choice(non_empty(matrices, "matrices"), kernels)
         dictionary = Matrices(features, device)
-        if dictionary.device is not None and choice != LINEAR:
+        in_parts = any(isinstance(block, RemoteRows) and block.is_in_parts for block in dictionary.blocks)
+        if dictionary.device is not None and choice != LINEAR and not in_parts:
             raise ValueError("kernels are computed on the CPU: leave device out, or take linear models on the device")
         if choice == LINEAR:
             return cls._side_by_side(dictionary, list(matrices), constant)

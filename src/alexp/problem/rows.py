@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeGuard, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeGuard, cast
 
 import numpy as np
 
@@ -35,13 +35,21 @@ _CANCELLED = 1e-6  # squared distances below this share of the squared norms are
 
 
 class RemoteRows(ABC):
-    """(N, d) rows outside NumPy's memory, on a GPU, say: what is asked about whole tables is computed there.
+    """(N, d) rows outside NumPy's memory, on a GPU, say, or on several machines: what is asked about whole tables is
+    computed there.
 
     Rows that are indexed come as NumPy's array. `source` is NumPy's array that was given; None where there was none.
     """
 
+    ndim = 2
     device: ComputeDevice
-    source: AnyArray | None
+    source: AnyArray | None = None
+    shape: tuple[int, int]
+    is_in_parts: bool = False  # whether no one memory has all candidates
+
+    @abstractmethod
+    def array_backend(self) -> Any:
+        """The `ArrayBackend` that computes with such rows."""
 
     @abstractmethod
     def column_squares(self, centred: bool) -> FloatArray:
@@ -50,6 +58,24 @@ class RemoteRows(ABC):
     @abstractmethod
     def nonzero_columns(self) -> BoolArray:
         """Which columns hold anything but zeros, (d,)."""
+
+    # What kernels are fitted to, for rows in parts; tables on a GPU have linear models only.
+
+    def column_units(self) -> ColumnUnits:
+        """Means and standard deviations of the columns."""
+        raise NotImplementedError
+
+    def is_counts(self) -> bool:
+        """See `kernel_models.is_counts`."""
+        raise NotImplementedError
+
+    def mean_diagonal(self, kernel: Any) -> float:
+        """Mean of k(x, x) over all rows."""
+        raise NotImplementedError
+
+    def fingerprint(self) -> str:
+        """Content hash."""
+        raise NotImplementedError
 
 
 def is_sparse(rows: Rows) -> TypeGuard[Sparse]:
@@ -224,6 +250,8 @@ def column_units(x: Rows) -> ColumnUnits:
 
     Squares are of numbers divided by a power of two, so that they are neither zero nor infinite.
     """
+    if isinstance(x, RemoteRows):
+        return x.column_units()
     n, d = x.shape
     total, squares, largest = np.zeros(d), np.zeros(d), np.zeros(d)
     for rows in dense_blocks(x):

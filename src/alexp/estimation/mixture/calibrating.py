@@ -142,7 +142,8 @@ def _trace(model: ModelOnTable, centred: bool, n: int) -> float:
     first = Block(first_rows(model.block.rows, n))
     if model.kernel is None:
         return first.mean_square(centred)
-    whole = float(np.mean(model.kernel.diagonal(first.rows)))
+    remote = first.on_device
+    whole = float(np.mean(model.kernel.diagonal(first.rows))) if remote is None else remote.mean_diagonal(model.kernel)
     if not centred:
         return whole
     some = dense(first.rows[spread(n, _MOST)])

@@ -353,6 +353,8 @@ class Mixture:
         ``weights`` (cells, M) as :meth:`weights` has them; ``pending`` trials shrink the variances within components.
         """
         mean, variance = self.grid.moments(weights, self.noise_variances, choices, pending)
+        if hasattr(mean, "without"):  # values in parts, which are checked when they are reduced
+            return mean, variance
         if not np.isfinite([mean.min(), mean.max(), variance.min(), variance.max()]).all():
             for part in self.components(weights, choices, pending):
                 part.check()
@@ -605,11 +607,11 @@ def expected_improvement(
     with `freedom` degrees of freedom, a normal one if they are infinite; what it calls variance is the square of that
     distribution's scale.
     """
-    out = np.zeros(n)
+    out: FloatArray | float = 0.0
     for part, incumbent in zip(components, incumbents, strict=False):  # one incumbent may stand for all
         part.check()
         out = out + part.share * improvements(part.mean - incumbent, part.variance, freedom, width)
-    return out
+    return out if not isinstance(out, float) else np.zeros(n)
 
 
 def expected_excesses(
@@ -633,7 +635,7 @@ def improvements(above: FloatArray, variance: FloatArray, freedom: float, width:
     left = np.minimum(place.astype(np.int64), logarithms.size - 2)
     low = entries(logarithms, left)
     gains = std * np.exp(low + (place - left) * (entries(logarithms, left + 1) - low))
-    return np.asarray(np.maximum(gains, above))  # what lies beyond the table is certain
+    return cast(FloatArray, np.maximum(gains, above))  # what lies beyond the table is certain
 
 
 def entries(table: FloatArray, indices: IntArray) -> FloatArray:

@@ -93,6 +93,9 @@ class Replays:
             return mean, variance
         numbers, counts = np.unique(self.held, return_counts=True)
         rewards = np.array([self._first[candidate] for candidate in numbers.tolist()])
+        if (replaced := getattr(mean, "replaced", None)) is not None:  # values in parts
+            own = noise_variance / ((counts + 1.0) * (counts + 2.0))
+            return replaced(numbers, rewards), variance.replaced(numbers, own)  # type: ignore[attr-defined]
         place = np.minimum(np.searchsorted(numbers, choices.indices), numbers.size - 1)
         replayed, own = numbers[place] == choices.indices, noise_variance / ((counts + 1.0) * (counts + 2.0))
         return np.where(replayed, rewards[place], mean), np.where(replayed, own[place], variance)

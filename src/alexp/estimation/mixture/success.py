@@ -45,4 +45,4 @@ class SuccessMixture:
 
 def weighed(values: FloatArray, success: FloatArray, worst: float) -> FloatArray:
     """Rewards (n,) where a failure, with probability 1 - success (n,), is worth as little as the worst."""
-    return np.asarray(worst + success * (values - worst))
+    return worst + success * (values - worst)

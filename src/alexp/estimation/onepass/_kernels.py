@@ -146,6 +146,15 @@ def move(mean: FloatArray, variance: FloatArray, covariances: FloatArray, gain: 
 
 
 @ieee.entry
+def shift(mean: FloatArray, covariances: FloatArray, gain: FloatArray) -> None:
+    """Add gain_c C_c to the means (cells, N)."""
+    for c in range(mean.shape[0]):
+        own, column = mean[c], covariances[c]
+        for i in range(own.shape[0]):
+            own[i] += gain[c] * column[i]
+
+
+@ieee.entry
 def shrink(variance: FloatArray, covariances: FloatArray, total: FloatArray) -> None:
     """Take C_c^2 / total_c off the variances (cells, N)."""
     for c in range(variance.shape[0]):
@@ -178,6 +187,7 @@ def merge(
             delta = own[i] - centre[i]
             centre[i] += step * delta
             between[i] += pull * delta * delta
+        for i in range(own.shape[0]):  # a loop over all five arrays is not vectorised
             within[i] += factor * spread[i]
 
 

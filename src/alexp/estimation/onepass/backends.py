@@ -9,8 +9,13 @@ import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray, RealArray
 from alexp.estimation.onepass import _kernels as kernels
-from alexp.estimation.onepass._kernels import products
-from alexp.estimation.onepass.regressions import KernelRegression, about_level
+from alexp.estimation.onepass._kernels import (
+    products,
+    shift as shift,
+    shrink as shrink,
+    subtract_products as subtract_products,
+)
+from alexp.estimation.onepass.regressions import KernelRegression, PointFit, PointTold, about_level
 from alexp.estimation.ridge.threads import run_parts
 from alexp.problem.kernels import Kernel
 from alexp.problem.matrices import Block
@@ -32,7 +37,16 @@ class ArrayBackend(Protocol):
     """The arrays (cells, N) of a family, in the domain's order, and what is done with them.
 
     Arrays of a backend are annotated as NumPy's; only the backend itself looks into them.
+
+    Attributes
+    ----------
+    keeps_values : whether values are kept between rewards; where they are not, they are `made` anew after each.
     """
+
+    keeps_values: bool
+
+    def over(self, block: Block, kernel: Kernel | None) -> Pass:
+        """How covariances of a model with one point come about on all candidates."""
 
     def prior(self, block: Block, kernel: Kernel | None, cells: int) -> tuple[FloatArray, FloatArray]:
         """Mean and variance before any reward, (cells, N) each."""
@@ -51,8 +65,10 @@ class ArrayBackend(Protocol):
     ) -> tuple[FloatArray, FloatArray]:
         """Add gain_c C_c to the means and take C_c^2 / total_c off the variances; may write to them."""
 
-    def put(self, mean: FloatArray, variance: FloatArray, index: int, values: tuple[FloatArray, FloatArray]) -> None:
-        """Set mean and variance of one candidate to values (cells,)."""
+    def put(
+        self, mean: FloatArray, variance: FloatArray, index: int, values: tuple[FloatArray, FloatArray]
+    ) -> tuple[FloatArray, FloatArray]:
+        """Set mean and variance of one candidate to values (cells,); may write to them."""
 
     def shrunk(self, variance: FloatArray, covariances: FloatArray, total: FloatArray, reuse: bool) -> FloatArray:
         """Variances less C_c^2 / total_c, in another array unless that of the variances may be written to."""
@@ -72,8 +88,8 @@ class ArrayBackend(Protocol):
         ``shares`` and ``scales`` of the variances have one entry per cell merged; ``total`` is the share merged before.
         """
 
-    def largest(self, values: FloatArray) -> float:
-        """The largest of some values."""
+    def largest(self, block: Block, kernel: Kernel | None, variance: FloatArray) -> float:
+        """The largest of the prior variances (cells, N)."""
 
     def zeros(self, rows: int, n: int) -> FloatArray:
         """(rows, n) zeros."""
@@ -82,8 +98,102 @@ class ArrayBackend(Protocol):
         """Values (N,) of some candidates, (n,), as a NumPy array."""
 
 
+class Pass(Protocol):
+    """How posterior covariances with one point come about on all candidates."""
+
+    def covariances(self, number: int, probe: PointFit, at: PointTold) -> FloatArray:
+        """C(x, point) of all candidates, (cells, N); the `number` of a point told is below D, that of a new one D."""
+
+    def add(self, at: PointTold) -> None:
+        """Take note of a point that is new to the regression."""
+
+    def similarities(self, part: slice) -> FloatArray | None:
+        """Of the points told to some candidates, (D, n), if they are known."""
+
+    def copy(self) -> Pass:
+        """A copy that may absorb fantasies."""
+
+
+class LinearPass:
+    """C = Phi [directions] + constant: one product for all cells."""
+
+    def __init__(self, block: Block, backend: ArrayBackend) -> None:
+        self._block, self._backend = block, backend
+
+    def covariances(self, number: int, probe: PointFit, at: PointTold) -> FloatArray:
+        """C(x, point) of all candidates, (cells, N)."""
+        return self._backend.product(self._block, probe.weights, probe.constant)
+
+    def add(self, at: PointTold) -> None:
+        """Points are known to the regression, which has their features."""
+
+    def similarities(self, part: slice) -> None:
+        """Nothing is kept."""
+
+    def copy(self) -> LinearPass:
+        """Nothing ever changes."""
+        return self
+
+
+class KernelPass:
+    """C = k(., point) - weights'K + constant, with the kernel rows K (D, N) of all points told."""
+
+    def __init__(self, n_candidates: int) -> None:
+        self._n_candidates = n_candidates
+        self._chunks: list[FloatArray] = []  # of kernel rows, (n, N); each as large as all before it
+        self._used: list[int] = []  # rows of each chunk
+
+    def covariances(self, number: int, probe: PointFit, at: PointTold) -> FloatArray:
+        """C(x, point) of all candidates, (cells, N)."""
+        known = number < sum(self._used)
+        out = np.add.outer(probe.constant, self._row(number) if known else similar(at))
+        first = 0
+        for chunk, used in zip(self._chunks, self._used, strict=True):
+            kernels.subtract_products(out, probe.weights[:, first : first + used], chunk)
+            first += used
+        return out
+
+    def _row(self, number: int) -> FloatArray:
+        for chunk, used in zip(self._chunks, self._used, strict=True):
+            if number < used:
+                return np.asarray(chunk[number])
+            number -= used
+        raise IndexError("there is no such point")
+
+    def add(self, at: PointTold) -> None:
+        """Keep the kernel row of a new point."""
+        if not self._chunks or self._used[-1] == len(self._chunks[-1]):
+            self._chunks.append(np.empty((max(16, sum(self._used)), self._n_candidates)))
+            self._used.append(0)
+        self._chunks[-1][self._used[-1]] = similar(at)
+        self._used[-1] += 1
+
+    def similarities(self, part: slice) -> FloatArray:
+        """Kernel rows of the points told on some candidates, (D, n)."""
+        return np.vstack([chunk[:used, part] for chunk, used in zip(self._chunks, self._used, strict=True)])
+
+    def copy(self) -> KernelPass:
+        """One that shares the rows so far and begins a chunk of its own."""
+        out = KernelPass(self._n_candidates)
+        out._chunks = [chunk[:used] for chunk, used in zip(self._chunks, self._used, strict=True)]
+        out._used = self._used.copy()
+        return out
+
+
+def similar(at: PointTold) -> FloatArray:
+    """k(x, point) of all candidates, (N,)."""
+    assert at.similarities is not None
+    return at.similarities()
+
+
 class HostBackend:
     """NumPy's arrays and compiled loops."""
+
+    keeps_values = True
+
+    def over(self, block: Block, kernel: Kernel | None) -> Pass:
+        """One product for linear models; of kernels, the rows of all points told are kept."""
+        return LinearPass(block, self) if kernel is None else KernelPass(block.n_rows)
 
     def prior(self, block: Block, kernel: Kernel | None, cells: int) -> tuple[FloatArray, FloatArray]:
         """Mean and variance before any reward."""
@@ -118,9 +228,12 @@ class HostBackend:
         kernels.move(mean, variance, covariances, gain, total)
         return mean, variance
 
-    def put(self, mean: FloatArray, variance: FloatArray, index: int, values: tuple[FloatArray, FloatArray]) -> None:
+    def put(
+        self, mean: FloatArray, variance: FloatArray, index: int, values: tuple[FloatArray, FloatArray]
+    ) -> tuple[FloatArray, FloatArray]:
         """Set mean and variance of one candidate."""
         mean[:, index], variance[:, index] = values
+        return mean, variance
 
     def shrunk(self, variance: FloatArray, covariances: FloatArray, total: FloatArray, reuse: bool) -> FloatArray:
         """Variances less C_c^2 / total_c."""
@@ -142,9 +255,9 @@ class HostBackend:
         kernels.merge(mean, variance, cells, shares, scales, total, moments)
         return moments
 
-    def largest(self, values: FloatArray) -> float:
-        """The largest of some values."""
-        return float(values.max(initial=0.0))
+    def largest(self, block: Block, kernel: Kernel | None, variance: FloatArray) -> float:
+        """The largest prior variance."""
+        return float(variance.max(initial=0.0))
 
     def zeros(self, rows: int, n: int) -> FloatArray:
         """Zeros."""
@@ -181,8 +294,8 @@ def product(rows: Rows, directions: FloatArray) -> FloatArray:
 
 def _multiply(rows: RealArray, directions: RealArray, out: FloatArray) -> None:
     """The whole product, by all cores if it is large."""
-    n, threads = len(rows), os.cpu_count() or 1
-    if threads == 1 or directions.size * n < _THREADED:
+    n = len(rows)
+    if directions.size * n < _THREADED or (threads := os.cpu_count() or 1) == 1:
         products(rows, directions, 0, n, out)
         return
     cuts = [n * part // threads for part in range(threads + 1)]

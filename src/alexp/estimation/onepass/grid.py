@@ -13,16 +13,13 @@ anew where that run last did and carried on from there, has the same bits and ta
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Protocol
 
 import numpy as np
 
 from alexp.common.arrays import BoolArray, FloatArray, IntArray
-from alexp.common.backends import backend
 from alexp.common.codec import Packable
-from alexp.estimation.onepass import _kernels as kernels
-from alexp.estimation.onepass.backends import ArrayBackend, HostBackend
-from alexp.estimation.onepass.regressions import KernelRegression, LinearRegression, PointFit, PointTold, lifted
+from alexp.estimation.onepass.backends import ArrayBackend, HostBackend, Pass
+from alexp.estimation.onepass.regressions import KernelRegression, LinearRegression, PointTold, lifted
 from alexp.estimation.posteriors import CandidateMoments, Component, ComponentValues, Score
 from alexp.problem.candidates import NOTHING, Choices, Pending
 from alexp.problem.kernels import Kernel
@@ -33,88 +30,6 @@ from alexp.problem.shared_kernels import SharedKernels
 _REFRESH = 64  # rewards, at least, between two times that values are made anew
 _NEGLIGIBLE = 1e-12  # components of smaller weight are left out of predictions
 MOST_DRAWN = 1000  # candidates that a kernel's draw is made for jointly
-
-
-class Pass(Protocol):
-    """How posterior covariances with one point come about on all candidates."""
-
-    def covariances(self, number: int, probe: PointFit, at: PointTold) -> FloatArray:
-        """C(x, point) of all candidates, (cells, N); the `number` of a point told is below D, that of a new one D."""
-
-    def add(self, at: PointTold) -> None:
-        """Take note of a point that is new to the regression."""
-
-    def similarities(self, part: slice) -> FloatArray | None:
-        """Of the points told to some candidates, (D, n), if they are known."""
-
-    def copy(self) -> Pass:
-        """A copy that may absorb fantasies."""
-
-
-class LinearPass:
-    """C = Phi [directions] + constant: one product for all cells."""
-
-    def __init__(self, block: Block, backend: ArrayBackend) -> None:
-        self._block, self._backend = block, backend
-
-    def covariances(self, number: int, probe: PointFit, at: PointTold) -> FloatArray:
-        """C(x, point) of all candidates, (cells, N)."""
-        return self._backend.product(self._block, probe.weights, probe.constant)
-
-    def add(self, at: PointTold) -> None:
-        """Points are known to the regression, which has their features."""
-
-    def similarities(self, part: slice) -> None:
-        """Nothing is kept."""
-
-    def copy(self) -> LinearPass:
-        """Nothing ever changes."""
-        return self
-
-
-class KernelPass:
-    """C = k(., point) - weights'K + constant, with the kernel rows K (D, N) of all points told."""
-
-    def __init__(self, n_candidates: int) -> None:
-        self._n_candidates = n_candidates
-        self._chunks: list[FloatArray] = []  # of kernel rows, (n, N); each as large as all before it
-        self._used: list[int] = []  # rows of each chunk
-
-    def covariances(self, number: int, probe: PointFit, at: PointTold) -> FloatArray:
-        """C(x, point) of all candidates, (cells, N)."""
-        known = number < sum(self._used)
-        out = np.add.outer(probe.constant, self._row(number) if known else at.similarities())
-        first = 0
-        for chunk, used in zip(self._chunks, self._used, strict=True):
-            kernels.subtract_products(out, probe.weights[:, first : first + used], chunk)
-            first += used
-        return out
-
-    def _row(self, number: int) -> FloatArray:
-        for chunk, used in zip(self._chunks, self._used, strict=True):
-            if number < used:
-                return np.asarray(chunk[number])
-            number -= used
-        raise IndexError("there is no such point")
-
-    def add(self, at: PointTold) -> None:
-        """Keep the kernel row of a new point."""
-        if not self._chunks or self._used[-1] == len(self._chunks[-1]):
-            self._chunks.append(np.empty((max(16, sum(self._used)), self._n_candidates)))
-            self._used.append(0)
-        self._chunks[-1][self._used[-1]] = at.similarities()
-        self._used[-1] += 1
-
-    def similarities(self, part: slice) -> FloatArray:
-        """Kernel rows of the points told on some candidates, (D, n)."""
-        return np.vstack([chunk[:used, part] for chunk, used in zip(self._chunks, self._used, strict=True)])
-
-    def copy(self) -> KernelPass:
-        """One that shares the rows so far and begins a chunk of its own."""
-        out = KernelPass(self._n_candidates)
-        out._chunks = [chunk[:used] for chunk, used in zip(self._chunks, self._used, strict=True)]
-        out._used = self._used.copy()
-        return out
 
 
 class Family:
@@ -139,16 +54,15 @@ class Family:
     ) -> None:
         self.mean, self.variance = backend.prior(block, kernel, ratios.size)
         self._block, self._intercept, self._backend = block, intercept, backend
-        self.ratios = ratios = lifted(ratios, backend.largest(self.variance))
+        self.ratios = ratios = lifted(ratios, backend.largest(block, kernel, self.variance))
         if intercept:
             self.variance = backend.levelled(block, kernel, self.variance)
-        self._pass: Pass
+        self._pass = backend.over(block, kernel)
+        self.regression: KernelRegression
         if kernel is None:
-            self.regression: KernelRegression = LinearRegression(block.n_columns, ratios, intercept)
-            self._pass = LinearPass(block, backend)
+            self.regression = LinearRegression(block.n_columns, ratios, intercept)
         else:
             self.regression = KernelRegression(kernel, block.n_columns, ratios, intercept)
-            self._pass = KernelPass(block.n_rows)
         self._since = 0  # rewards since values were made anew
         self._roots: dict[
             tuple[int, bytes], FloatArray
@@ -160,20 +74,24 @@ class Family:
         points, probe = self.regression.points, self.regression.probe(at)
         number, is_first = points.find(at.row), points.n_observations == 0
         is_new = number == points.n
-        covariances = None if is_first and self._intercept else self._pass.covariances(number, probe, at)
+        moves = self._backend.keeps_values and not (is_first and self._intercept)
+        covariances = self._pass.covariances(number, probe, at) if moves else None
         self.regression.tell(at, y, probe)
         if is_new:
             self._pass.add(at)
         self._since += 1
-        if covariances is None or _is_due(self._since, points.n, self.regression.limit, is_new):
+        if (is_first and self._intercept) or _is_due(self._since, points.n, self.regression.limit, is_new):
             self._refresh()
+            return
+        if covariances is None:  # nothing is kept that could be moved
+            self.mean, self.variance = self._backend.made(self.regression, self._pass, self._block)
             return
         total = probe.variance + self.ratios
         gain = (y - probe.mean) / total
         self.mean, self.variance = self._backend.move(self.mean, self.variance, covariances, gain, total)
         if at.candidate is not None:  # exactly, where products in single precision would cancel
             exact = probe.mean + gain * probe.variance, probe.variance * (self.ratios / total)
-            self._backend.put(self.mean, self.variance, at.candidate, exact)
+            self.mean, self.variance = self._backend.put(self.mean, self.variance, at.candidate, exact)
 
     def _refresh(self) -> None:
         """Make factors and values anew."""
@@ -211,9 +129,9 @@ class Family:
         if isinstance(self.regression, LinearRegression):
             drawn = self._backend.product(self._block, self.regression.direction(cell, normals)[None])[0, :]
             return mean + unit * self._backend.taken(drawn, indices)
-        chosen = np.arange(indices.size)
+        mean, chosen = np.asarray(mean), np.arange(indices.size)
         if indices.size > MOST_DRAWN:
-            upper = mean + 2.0 * unit * np.sqrt(self.variance[cell][indices])
+            upper = mean + 2.0 * unit * np.sqrt(np.asarray(self._backend.taken(self.variance[cell, :], indices)))
             chosen = np.sort(np.argpartition(-upper, MOST_DRAWN)[:MOST_DRAWN])
         key = (cell, indices[chosen].tobytes())
         if key not in self._roots:
@@ -248,11 +166,12 @@ class FamilyFantasies:
         regression, over = self._regression, self._pass
         probe, number = regression.probe(at), regression.points.find(at.row)
         is_new, is_first = number == regression.points.n, regression.points.n == 0 and regression.intercept
-        covariances = None if is_first else over.covariances(number, probe, at)
+        # What a first reward takes from the constant's variance cannot be said, because that is infinite.
+        covariances = over.covariances(number, probe, at) if self._backend.keeps_values and not is_first else None
         if is_new:
             over.add(at)
         regression.fantasise(at)
-        if covariances is None:  # what it takes from the constant's variance cannot be said, because that is infinite
+        if covariances is None:
             self.variance = self._backend.made(regression, over, self._block)[1]
         else:
             total = probe.variance + regression.ratios
@@ -307,7 +226,7 @@ class OnePassGrid:
         self._models, self.intercept, self.n_models = models, intercept, len(models)
         self._wanted = np.array(ridges) ** 2  # (cells, M)
         rows = models[0].block.on_device
-        self._backend: ArrayBackend = HostBackend() if rows is None else backend("array_backend")(rows.device)
+        self._backend: ArrayBackend = HostBackend() if rows is None else rows.array_backend()
         self._shared = self._share()
         self._begin()
 
@@ -326,7 +245,7 @@ class OnePassGrid:
         """Where the kernel rows of each model come from: those on one table are made together."""
         tables: dict[int, dict[int, ModelOnTable]] = {}
         for j, model in enumerate(self._models):
-            if model.kernel is not None:
+            if model.kernel is not None and model.block.on_device is None:
                 tables.setdefault(id(model.table), {})[j] = model
         shared = [KernelRows(specs) for specs in tables.values()]
         return {j: (rows, place) for rows in shared for place, j in enumerate(rows.models)}
@@ -335,7 +254,7 @@ class OnePassGrid:
         """A point as model j sees it."""
         own = self._own(j, row)
         if j not in self._shared:
-            return PointTold(own, index, _nothing)
+            return PointTold(own, index)
         rows, place = self._shared[j]
         return PointTold(own, index, lambda: np.asarray(rows.at(row)[place]))
 
@@ -522,8 +441,3 @@ class OnePassGrid:
 def keeps_values(state: Packable) -> bool:
     """Whether a state is that of an `OnePassGrid`."""
     return isinstance(state, dict) and {"rewards", "indices", "elsewhere"} == set(state)
-
-
-def _nothing() -> FloatArray:
-    """Similarities of linear models, which have no need of them."""
-    return np.empty(0)

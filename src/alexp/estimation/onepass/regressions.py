@@ -408,26 +408,31 @@ def lifted(ratios: FloatArray, largest: FloatArray | float) -> FloatArray:
     return np.maximum(ratios, _DIGITS * largest)
 
 
-def about_level(kernel: Kernel | None, rows: Rows, own: FloatArray) -> FloatArray:
+def about_level(kernel: Kernel | None, rows: Rows, own: FloatArray, mean: FloatArray | None = None) -> FloatArray:
     """Prior variances of n candidates (n, d) less their level, the mean of all, (n,); `own` has k(x, x).
+
+    `mean` (d,) is that of all candidates, where the rows are only some of them.
 
     For linear kernels, and where these are terms of sums: k(x, x) - 2 k(x, m) + k(m, m) at the mean m of all
     candidates. Other kernels are left as they are: most have k(x, x) = 1 and prefer no candidate.
     """
-    return np.asarray(np.maximum(own - _of_level(kernel or Linear(), rows), 0.0))
+    return np.asarray(np.maximum(own - _of_level(kernel or Linear(), rows, mean), 0.0))
 
 
-def _of_level(kernel: Kernel, rows: Rows) -> FloatArray | float:
+def _of_level(kernel: Kernel, rows: Rows, known: FloatArray | None) -> FloatArray | float:
     """2 k(x, m) - k(m, m) of the linear part of a kernel, (n,); zero if it has none."""
     if isinstance(kernel, Sum):
-        return sum((_of_level(term, rows) for term in kernel.terms), start=0.0)
+        return sum((_of_level(term, rows, known) for term in kernel.terms), start=0.0)
     if isinstance(kernel, Scaled):
-        return kernel.factor * _of_level(kernel.kernel, rows)
+        return kernel.factor * _of_level(kernel.kernel, rows, known)
     if isinstance(kernel, Restricted):
-        return _of_level(kernel.kernel, take(rows, np.array(kernel.columns)))
+        columns = np.array(kernel.columns)
+        return _of_level(kernel.kernel, take(rows, columns), None if known is None else known[columns])
     if not isinstance(kernel, Linear):
         return 0.0
-    mean = sum(block.sum(axis=0) for block in dense_blocks(rows))[None] / rows.shape[0]
+    if known is None:
+        known = sum(block.sum(axis=0) for block in dense_blocks(rows)) / rows.shape[0]
+    mean = known[None]
     return np.asarray(2.0 * kernel(mean, rows)[0] - kernel(mean, mean)[0, 0])
 
 
@@ -439,12 +444,12 @@ class PointTold:
     ----------
     row : (d,) its features.
     candidate : its number among the candidates; None if it is none of them.
-    similarities : makes k(x, point) for all candidates x, (N,); not called for linear models.
+    similarities : makes k(x, point) for all candidates x, (N,); None for linear models, and where they are in parts.
     """
 
     row: FloatArray
     candidate: int | None
-    similarities: Callable[[], FloatArray]
+    similarities: Callable[[], FloatArray] | None = None
 
 
 class KernelRegression:
@@ -501,7 +506,7 @@ class KernelRegression:
 
     def covariances(self, rows: FloatArray, row: FloatArray) -> FloatArray:
         """Posterior covariances of n points (n, d) with one, in the first cell and units of the prior, shape (n,)."""
-        probe = self.probe(PointTold(row, None, lambda: np.empty(0)))
+        probe = self.probe(PointTold(row, None))
         prior = self._between(np.vstack([row, rows]), row[None])[1:, 0]
         taken = probe.weights[0] @ self._between(self.points.rows, rows) if self.points.n else 0.0
         return np.asarray(prior - taken + probe.constant[0])
@@ -535,7 +540,7 @@ class KernelRegression:
         if number < points.n:
             both = self._dual.similarities(number, points.n)
             return both, float(both[number])
-        if at.candidate is not None and (points.candidates >= 0).all():
+        if at.candidate is not None and at.similarities is not None and (points.candidates >= 0).all():
             row = at.similarities()
             return row[points.candidates], float(row[at.candidate])
         return self._between(points.rows, at.row[None])[:, 0], float(self._own(at.row[None])[0])
@@ -625,7 +630,7 @@ class LinearRegression(KernelRegression):
 
     def covariances(self, rows: FloatArray, row: FloatArray) -> FloatArray:
         """Posterior covariances of n points (n, d) with one, in the first cell and units of the prior, shape (n,)."""
-        probe = self.probe(PointTold(row, None, lambda: np.empty(0)))
+        probe = self.probe(PointTold(row, None))
         return np.asarray(rows @ probe.weights[0] + probe.constant[0])
 
     def expansion(self) -> Expansion:
