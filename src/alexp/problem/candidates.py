@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import pairwise
 from typing import cast
@@ -102,7 +101,8 @@ class PendingList:
             known, self._rows = self._rows, np.empty((2 * (high - n_older), rows.shape[1]))
             self._rows[: low - n_older] = known[: low - n_older]
         self._rows[low - n_older : high - n_older] = rows
-        self.now = Pending(*self._numbers[:, :high], self._rows[: high - n_older], self.now.older)
+        trials, indices = self._numbers[:, :high]
+        self.now = Pending(trials, indices, self._rows[: high - n_older], self.now.older)
 
     def replace(self, trials: IntArray, indices: IntArray) -> None:
         """Have these trials of some candidates (k,) instead; blocks that are the same are kept."""
@@ -116,7 +116,7 @@ class PendingList:
             key = own[0].tobytes() + own[1].tobytes()
             older.append(known.get(key) or PendingBlock(*own, self.candidates.rows(own[1])))
         self._numbers, self._rows = np.stack([trials, indices]), self.candidates.rows(indices[n:])
-        self.now = Pending(*self._numbers, self._rows, tuple(older))
+        self.now = Pending(self._numbers[0], self._numbers[1], self._rows, tuple(older))
 
 
 class Listing:

@@ -1,8 +1,8 @@
 """Many pending trials: blocks of their rows are condensed to one factor each, which outlives rewards.
 
-Fantasies change V_j by Phi_j'Phi_j of the pending rows, and so does the R-factor of [1? | Phi_j], which has d_j + 1 rows
-however many trials there are. A reward takes a trial out of one block. The factors of the others are kept, and are the
-same for all cells of a grid.
+Fantasies change V_j by Phi_j'Phi_j of the pending rows, and so does the R-factor of [1? | Phi_j], which has d_j + 1
+rows however many trials there are. A reward takes a trial out of one block. The factors of the others are kept, and are
+the same for all cells of a grid.
 """
 
 from __future__ import annotations
