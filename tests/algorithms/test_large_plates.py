@@ -9,6 +9,13 @@ from alexp.problem.candidates import Pending, PendingList
 N = 400
 
 
+class Numbers:
+    """Candidates whose features are their numbers."""
+
+    def rows(self, indices):
+        return np.repeat(np.asarray(indices, dtype=float)[:, None], 2, axis=1)
+
+
 def problem(kernels):
     rng = np.random.default_rng(5)
     inputs = rng.standard_normal((N, 4))
@@ -67,16 +74,17 @@ def test_most_choices_are_not_looked_at_again(monkeypatch):
 
 
 def test_trials_that_are_added_later_do_not_change_those_before():
-    some, kept = PendingList(), []
-    for k in range(40):
-        some.extend(np.array([k]), np.array([2 * k]), np.full((1, 2), float(k)))
+    some, kept = PendingList(Numbers()), []
+    for k in range(700):
+        some.extend(np.array([k]), np.array([2 * k]))
         kept.append(some.now)
     for k, one in enumerate(kept):
         assert one.trials.tolist() == list(range(k + 1))
         assert one.indices.tolist() == list(range(0, 2 * k + 1, 2))
-        assert one.rows[:, 1].tolist() == list(map(float, range(k + 1)))
+        assert one.rows[:, 1].tolist() == list(map(float, range(0, 2 * k + 1, 2)))
         assert kept[-1].begins_with(one)
-        assert one.begins_with(kept[-1]) == (k == 39)
+        assert one.begins_with(kept[-1]) == (k == 699)
+        assert one.n_older == sum(len(block) for block in one.older) == (k // 256 * 256)
     other = Pending(kept[3].trials, kept[3].indices[::-1], kept[3].rows)
     assert not kept[5].begins_with(other)
 
@@ -100,3 +108,36 @@ def test_pending_trials_are_followed_through_tells_and_abandonments():
         assert now.indices.tolist() == [trial.index for trial in opt.pending()]
         if out := opt.pending():
             np.testing.assert_array_equal(now.rows, opt._listed.rows(np.array([trial.index for trial in out])))
+
+
+def test_a_reward_changes_one_block_and_the_trials_decide_on_all_of_them():
+    some, rng, trials = PendingList(Numbers()), np.random.default_rng(3), np.arange(2000)
+    some.extend(trials, trials)
+    before = some.now.older
+    assert len(before) == 7
+    for _ in range(50):
+        trials = np.delete(trials, rng.integers(trials.size))
+        some.replace(trials, trials)
+        assert sum(one is not other for one, other in zip(some.now.older, before, strict=True)) <= 1
+        before, fresh = some.now.older, PendingList(Numbers())
+        fresh.extend(trials, trials)
+        assert [len(block) for block in fresh.now.older] == [len(block) for block in before]
+        np.testing.assert_array_equal(some.now.rows, fresh.now.rows)
+        np.testing.assert_array_equal(some.now.rows[:, 0], trials)
+
+
+@pytest.mark.parametrize("rule", ["ei", "ids"])
+def test_a_run_that_starts_with_many_trials_pending_asks_for_the_same(rule):
+    models, domain, rewards = problem(False)
+    opt = alexp.EvidenceMixture(models, domain, rule=rule, random_state=2)
+    for index in range(12):
+        opt.observe(index, rewards[index])
+    plate = opt.ask(360)
+    assert not opt._pending_now().older
+    opt.ask(200)
+    for k in range(30):
+        assert opt._pending_now().older
+        fresh = alexp.EvidenceMixture.from_dict(opt.to_dict())
+        assert opt.ask().index == fresh.ask().index
+        if k % 3 == 0:
+            opt.tell(plate[7 * k], rewards[plate[7 * k].index])

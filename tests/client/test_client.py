@@ -101,6 +101,7 @@ def test_it_plays_like_the_algorithm_in_memory(client, name, place):
     assert type(study.ask()) is alexp.Trial
     plain.ask()
     assert study.probabilities.tolist() == plain.probabilities.tolist()
+    assert study.progress is None
     assert study.policy().tolist() == plain.policy().tolist()
     assert study.best() == plain.best()
     assert study.counts == {"trials": 7, "told": 6, "pending": 1, "abandoned": 0}

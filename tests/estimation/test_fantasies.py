@@ -7,7 +7,7 @@ import pytest
 
 from alexp.estimation.mixture.mixture import Mixture, StudentMixture
 from alexp.estimation.ridge.bank import RidgeBank, RidgeGrid
-from alexp.problem.candidates import Choices, Pending
+from alexp.problem.candidates import Choices, Pending, PendingBlock
 
 COLUMNS, OFFSETS = np.array([0, 1, 2, 1, 3]), np.array([0, 3, 5])
 GROUPS = ([0, 1, 2], [1, 3])
@@ -122,9 +122,9 @@ def test_a_question_is_computed_once_between_rewards(monkeypatch):
         counts["residuals"] += 1
         return whole(self)
 
-    def with_fantasies(self, rows, members=None):
+    def with_fantasies(self, rows, members=None, older=None):
         counts["rows"] += len(rows)
-        return absorb(self, rows, members)
+        return absorb(self, rows, members, older)
 
     monkeypatch.setattr(RidgeGrid, "residuals", residuals)
     monkeypatch.setattr(RidgeBank, "with_fantasies", with_fantasies)
@@ -133,3 +133,61 @@ def test_a_question_is_computed_once_between_rewards(monkeypatch):
     for k in range(9):
         mixture.moments(weights, choices, pending(rows[:k]))
     assert counts == {"residuals": 2, "rows": 8 * len(mixture.grid.cells)}
+
+
+def in_blocks(rows, cuts):
+    """The same pending rows, those before the last cut in blocks."""
+    trials = np.arange(len(rows))
+    parts = [PendingBlock(trials[a:b], trials[a:b], rows[a:b]) for a, b in zip([0, *cuts], cuts, strict=False)]
+    return Pending(trials, trials, rows[cuts[-1] :], tuple(parts))
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_blocks_of_pending_rows_leave_what_their_rows_leave(intercept):
+    for make in kinds(intercept):
+        mixture = make()
+        seen, rewards = data(6, 10)
+        for row, y in zip(seen, rewards, strict=True):
+            mixture.update(row, y)
+        rows, weights = data(90, 11)[0], mixture.weights()
+        table = np.ascontiguousarray(data(40, 12)[0].T)
+        expected = mixture.moments(weights, Choices(None, table), Pending(np.arange(90), np.arange(90), rows))
+        one_by_one = mixture.values(weights, Choices(None, table), Pending(np.arange(90), np.arange(90), rows), 1e-12)
+        for cuts in ([40], [30, 31, 80], [90]):
+            blocks = in_blocks(rows, cuts)
+            np.testing.assert_array_equal(blocks.rows, rows)
+            found = mixture.moments(weights, Choices(None, table), blocks)
+            np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+            found = mixture.values(weights, Choices(None, table), blocks, 1e-12)
+            np.testing.assert_allclose(found.variance, one_by_one.variance, rtol=1e-9)
+            np.testing.assert_allclose(found.mean, one_by_one.mean, rtol=1e-9, atol=1e-12)
+
+
+def test_a_block_that_stays_is_condensed_once(monkeypatch):
+    mixture, gathered = next(iter(kinds(True)))(), RidgeBank.gathered
+    seen, rewards = data(6, 10)
+    rows, counts = data(90, 11)[0], []
+
+    def gather(self, rows, members):
+        counts.append(len(rows))
+        return gathered(self, rows, members)
+
+    monkeypatch.setattr(RidgeBank, "gathered", gather)
+    blocks = in_blocks(rows, [40, 80])
+    for row, y in zip(seen, rewards, strict=True):
+        mixture.update(row, y)
+        mixture.moments(mixture.weights(), Choices(None, np.ascontiguousarray(rows.T)), blocks)
+    assert sum(counts) == 80
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_the_largest_mean_of_each_component(intercept):
+    for make in kinds(intercept):
+        mixture = make()
+        for row, y in zip(*data(6, 10), strict=True):
+            mixture.update(row, y)
+        table = np.ascontiguousarray(data(600, 13)[0].T)
+        weights, choices = mixture.weights(), Choices(None, table)
+        expected = mixture.values(weights, choices, Pending(*np.empty((2, 0), dtype=np.int64), np.empty((0, 4))), 1e-3)
+        found = mixture.largest_means(weights, choices, 1e-3)
+        np.testing.assert_allclose(found, expected.mean.max(axis=1), rtol=1e-10)

@@ -67,6 +67,7 @@ def test_any_printable_name_can_be_used(http, name):
     trial = study.post("ask")["trials"][0]
     study.post("tell", results=[{"trial": trial["id"], "reward": 1.0}])
     assert study.get("pending") == {"pending": [], "warnings": []}
+    assert study.get("progress") == {"progress": None, "warnings": []}
     assert http.delete(f"/v1/studies/{quote(name, safe='')}").json() == {"deleted": name}
 
 

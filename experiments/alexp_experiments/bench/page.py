@@ -15,6 +15,7 @@ import numpy as np
 
 from alexp.common.style import COLOURS, DASHES, legend_below, new_figure, save_figure
 from alexp_experiments.bench.records import Measurement, number
+from alexp_experiments.bench.scale import AXES
 from alexp_experiments.bench.startup import CASES
 from alexp_experiments.core.prose import Prose
 
@@ -90,6 +91,7 @@ COLUMNS: dict[str, list[Column]] = {
               ("reached per ns", "reached_per_ns", _number(3)), ("peak per ns", "peak_per_ns", _number(3)),
               ("time / floor", "ratio", _fixed)],
     "study": [_MS, _PATH, ("value / limit", "ratio", _number(3))],
+    **{axis: [_CPU, ("peak MB", "peak_mb", _number(3)), ("a second", "per_second", _number(3))] for axis in AXES},
     "service": [_MS, ("95 % ms", "p95_ms", _number(3)), ("the study's own ms", "study_ms", _number(3)),
                 ("its 95 % ms", "study_p95_ms", _number(3)), ("added ms", "added_ms", _number(3)),
                 ("pairs per second", "per_second", _number(3))],

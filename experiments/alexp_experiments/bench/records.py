@@ -72,6 +72,13 @@ class Details(TypedDict, total=False):
     memory_ms: float
     added_ms: float
     fsync_ms: float
+    # scale
+    open_ms: float
+    first_ms: float
+    view_ms: float
+    made_ms: float
+    bytes_each: float
+    each_mb: float
     # service
     p95_ms: float
     study_ms: float

@@ -41,13 +41,13 @@ def bench_service(rounds: int = 200, pairs: int = 512, storage: str | None = Non
     """
     with tempfile.TemporaryDirectory(prefix="alexp-bench-", dir=os.getcwd()) as folder:
         where = storage or f"sqlite:///{Path(folder) / 'study.db'}"
-        with _serving(where) as url:
+        with serving(where) as (url, _):
             return _playing(where, url, rounds) + [_crowded(where, url, clients, pairs) for clients in CROWDS]
 
 
 @contextmanager
-def _serving(where: str) -> Iterator[str]:
-    """The address of a server of its own process, as `alexp serve` starts it."""
+def serving(where: str) -> Iterator[tuple[str, int]]:
+    """The address of a server of its own process, as `alexp serve` starts it, and the number of that process."""
     with closing(socket.socket()) as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -56,7 +56,7 @@ def _serving(where: str) -> Iterator[str]:
         server = subprocess.Popen(command, stdout=said, stderr=said)
         try:
             _await(f"http://127.0.0.1:{port}", server)
-            yield f"http://127.0.0.1:{port}"
+            yield f"http://127.0.0.1:{port}", server.pid
         finally:
             server.terminate()
             server.wait()

@@ -12,10 +12,11 @@ from typing import TypedDict
 from alexp.common.files import write_text
 from alexp_experiments.bench.page import machine
 from alexp_experiments.bench.records import Measurement
+from alexp_experiments.bench.scale import AXES, bench_scale
 
 # What a plain `alexp bench` runs, in the order of the page.
 NAMES = ("startup", "step", "lasso", "growth", "memory", "floor", "study", "service", "context", "wide", "routes")
-ALONE = ("gpu",)  # on request only: it needs a GPU, and has a page of its own
+ALONE = ("gpu", *AXES)  # on request only, with pages of their own; `scale` stands for all axes of that page
 
 
 class Kept(TypedDict):
@@ -40,6 +41,7 @@ def run_benchmarks(
     `rivals_python` is the interpreter of an environment with rival solvers that do not fit into this one. What is
     finished is kept in `resume` and not measured again, on the same machine with the same versions.
     """
+    names = [one for name in names for one in (AXES if name == "scale" else [name])]
     unknown = [name for name in names if name not in NAMES + ALONE]
     if unknown:
         raise ValueError(f"there is no benchmark {unknown[0]!r}; choose from {', '.join(NAMES + ALONE)}")
@@ -93,6 +95,8 @@ def _found(resume: Path | None, quick: bool) -> Kept:
 
 
 def _benchmark(name: str, quick: bool, rivals_python: Path | None) -> list[Measurement]:
+    if name in AXES:
+        return bench_scale(name, quick)
     # Imported when asked for: rivals, database drivers and compiled loops that another benchmark does not need.
     if name == "startup":
         from alexp_experiments.bench.startup import bench_startup

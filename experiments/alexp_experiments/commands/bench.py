@@ -21,7 +21,7 @@ def bench(
         list[str] | None,
         typer.Argument(
             help="startup, step, lasso, growth, memory, floor, study, service, context, wide, routes (all of these by "
-            "default); gpu.",
+            "default); gpu; scale.",
             metavar="NAME",
         ),
     ] = None,
@@ -51,7 +51,9 @@ def bench(
     from rich.console import Console
 
     from alexp.common.files import write_text
+    from alexp_experiments.bench import scale_page
     from alexp_experiments.bench.page import draw, markdown as page, present, table, verdicts
+    from alexp_experiments.bench.scale import AXES
     from alexp_experiments.bench.suite import run_benchmarks, stored_benchmarks
 
     notes = Console(stderr=True)
@@ -79,6 +81,9 @@ def bench(
     if plot is not None:
         draw(records, plot)
     if markdown is not None:
+        if present(records)[0] in AXES:
+            write_text(markdown, scale_page.markdown(records, measured["machine"]))
+            return
         figure = None if plot is None else Path(os.path.relpath(plot, markdown.parent)).as_posix()
         write_text(markdown, page(records, figure, sum(measured["seconds"].values()), measured["machine"]))
 

@@ -300,7 +300,7 @@ class Algorithm(Guarded, ABC):
     _streams: Streams
     _candidates: CandidateTable | None = None  # those of a fixed domain
     _log: TrialLog
-    _waiting: tuple[TrialLog, int, PendingList]  # pending trials of a log from which so many have been settled
+    _waiting: tuple[TrialLog, int, PendingList | None]  # pending trials of a log from which so many have been settled
     _notes: dict[int, Packable]
     _known: dict[Hashable, object]
     _monitor: AssumptionMonitor
@@ -412,7 +412,7 @@ class Algorithm(Guarded, ABC):
         announce(type(self).__name__, models, domain.n_candidates or 0, self.ridges_per_model)
         self._n_candidates = domain.n_candidates
         self._log = TrialLog(self._new_offers(), self._measured)
-        self._waiting = self._log, 0, PendingList()
+        self._waiting = self._log, -1, None
         self._notes = {}  # of pending trials
         self._known = {}  # what was computed since the last reward
         used = Stated(self.noise_std, self.reward_bound, self.norm_bound)
@@ -1100,13 +1100,15 @@ class Algorithm(Guarded, ABC):
         log, (of, n_settled, known) = self._log, self._waiting
         if not log.pending:
             return NOTHING
-        if of is not log or n_settled != log.n_settled:
-            known = PendingList()
+        if known is None or of is not log or known.candidates is not self._listed:
+            known, n_settled = PendingList(self._listed), -1
+        if n_settled != log.n_settled:
+            n = len(log.pending)
+            known.replace(np.fromiter(log.pending, np.int64, n), np.fromiter(log.pending.values(), np.int64, n))
             self._waiting = log, log.n_settled, known
-        if (n_new := len(log.pending) - known.now.trials.size) > 0:
+        elif (n_new := len(log.pending) - known.now.trials.size) > 0:
             new = list(islice(reversed(log.pending.items()), n_new))[::-1]
-            trials, indices = np.array(new, dtype=np.int64).T
-            known.extend(trials, indices, self._listed.rows(indices))
+            known.extend(*np.array(new, dtype=np.int64).T)
         return known.now
 
     def _check_offer(self, available: Available = None, **presented: Unpack[RoundArguments]) -> Offer:

@@ -207,10 +207,12 @@ class MixtureBelief:
     def _incumbents(self, pending: Pending) -> FloatArray:
         """What each component that is considered wants to improve on while trials are pending, (K,)."""
         known, best = self._expected
-        if not pending.begins_with(known):
+        if not pending.begins_with(known) or pending.older != known.older:
             known, best = NOTHING, -inf
-        if len(rows := pending.rows[len(known) :]):
-            new = Choices(pending.indices[len(known) :], np.ascontiguousarray(rows.T))
+            for block in pending.older:
+                best = np.maximum(best, self.mixture.largest_means(self.weights, block, self._least))
+        if len(rows := pending.newest[len(known.newest) :]):
+            new = Choices(pending.indices[pending.n_older + len(known.newest) :], np.ascontiguousarray(rows.T))
             best = np.maximum(best, self.mixture.values(self.weights, new, NOTHING, self._least).mean.max(axis=1))
             self._expected = pending, best
         return np.maximum(best, self.incumbent)
@@ -239,14 +241,15 @@ class MixtureBelief:
         return position, float(gains[position])
 
     def _upper_gains(self, round: Round, width: float) -> FloatArray:
-        """Upper bounds of the expected improvements by candidate, (N,): exact if nothing is pending."""
+        """Upper bounds of the expected improvements by candidate, (N,), up to rounding: exact if nothing is pending."""
         known = self._gains
         still_bounds = known is not None and known[0] == width and round.pending.begins_with(known[1])
         if known is not None and still_bounds and np.isfinite(known[2][round.indices]).all():
             return known[2]
         bounds = np.full(self._run.domain.n_candidates, inf)
-        bounds[round.wide.indices] = self._wide_gains(round, width, NOTHING)
-        self._gains = width, NOTHING, bounds
+        some = round.pending if round.pending.older else NOTHING  # beside many, bounds without them would be loose
+        bounds[round.wide.indices] = self._wide_gains(round, width, some)
+        self._gains = width, some, bounds
         return bounds
 
     def _gains_of(self, round: Round, positions: IntArray, width: float) -> FloatArray:

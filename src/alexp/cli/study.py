@@ -534,7 +534,7 @@ def report(
     Example: alexp study report arylation --out arylation.html
     """
     with _opened(name, storage) as study:
-        typer.echo(f"report written to {study.report(out)}")
+        typer.echo(f"report written to {study.report(out, progress=True)}")
 
 
 @app.command("list")
@@ -585,7 +585,7 @@ def check(
     from alexp.study import check as check_study, list_studies
 
     names = [study.name for study in list_studies(storage)] if name is None else [name]
-    reports = [check_study(each, storage) for each in names]
+    reports = [check_study(each, storage, progress=True) for each in names]
     for report in reports:
         typer.echo(printable(str(report)))
     if not all(report.ok for report in reports):

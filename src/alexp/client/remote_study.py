@@ -25,6 +25,7 @@ from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.codec import Packable, State
 from alexp.common.extras import require
 from alexp.common.files import write_bytes
+from alexp.common.progress import Progress
 from alexp.common.validation import count
 from alexp.common.warning import caution
 from alexp.problem.domains import Available
@@ -294,6 +295,12 @@ class RemoteStudy:
     def pending(self) -> list[HeldTrial]:
         """Pending trials, oldest first, each with its worker, its age and the rest of its lease in seconds."""
         return [_held_trial(one, self._domain) for one in self._get("pending")["pending"]]
+
+    @property
+    def progress(self) -> Progress | None:
+        """How far the view, report or explanation is that another request waits for; None if there is none."""
+        now = self._get("progress")["progress"]
+        return None if now is None else Progress(**now)
 
     @property
     def probabilities(self) -> FloatArray:

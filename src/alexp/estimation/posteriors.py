@@ -8,7 +8,7 @@ Storage is an implementation detail that `factory.posteriors` chooses; other mod
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
@@ -205,6 +205,14 @@ class Score(Protocol):
 
     def __call__(self, residuals: FloatArray, determinants: FloatArray) -> FloatArray:
         """From F_j and log det(V_j / ridge_j^2) of all cells, (cells, M) each; must not rise in either."""
+
+
+@runtime_checkable
+class KnowsMeans(Protocol):
+    """A grid that has means without variances."""
+
+    def largest_means(self, weights: FloatArray, choices: Choices, least: float) -> FloatArray:
+        """The largest mean of each component of weight above `least` among some choices, (K,)."""
 
 
 class PosteriorGrid(Protocol):

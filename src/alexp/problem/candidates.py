@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import pairwise
 from math import gcd
 from typing import Any, cast
 
@@ -29,10 +29,10 @@ from alexp.problem.matrices import (
 from alexp.problem.models import ModelClass
 from alexp.problem.rows import RemoteRows, Rows, column_units, dense, first_rows, shifted, take
 
+_BLOCK = 256  # ids of pending trials
 _CANCELLED = 1e-6  # variances below this share of the mean square are computed from the deviations instead
 
 
-@dataclass(frozen=True, eq=False)
 class Pending:
     """Pending trials, oldest first.
 
@@ -40,12 +40,24 @@ class Pending:
     ----------
     trials : (k,) their ids.
     indices : (k,) their candidates.
-    rows : (k, P) the dictionary there.
+    older : blocks of the first of them, where there are many.
+    newest : (n, P) the dictionary at all others.
     """
 
-    trials: IntArray
-    indices: IntArray
-    rows: FloatArray
+    def __init__(
+        self, trials: IntArray, indices: IntArray, newest: FloatArray, older: tuple[PendingBlock, ...] = ()
+    ) -> None:
+        self.trials, self.indices, self.newest, self.older = trials, indices, newest, older
+
+    @cached_property
+    def rows(self) -> FloatArray:
+        """(k, P) the dictionary there."""
+        return np.vstack([*(block.rows for block in self.older), self.newest]) if self.older else self.newest
+
+    @property
+    def n_older(self) -> int:
+        """How many are in `older` blocks."""
+        return int(self.trials.size) - len(self.newest)
 
     def __len__(self) -> int:
         return int(self.trials.size)
@@ -64,23 +76,48 @@ NOTHING = Pending(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.e
 class PendingList:
     """Pending trials of a run on a fixed domain; one more takes the same time whatever their number.
 
-    `now` are the trials so far; those that are added later do not change it.
+    `now` are the trials so far; those that are added later do not change it. Of more than 256, those before the newest
+    block of ids form blocks: a reward changes one of them. Only the trials themselves decide on blocks, so that a
+    process that starts with many pending trials computes as one that saw them come.
     """
 
-    def __init__(self) -> None:
-        self.now, self._numbers, self._rows = NOTHING, np.empty((2, 0), dtype=np.int64), np.empty((0, 0))
+    def __init__(self, candidates: CandidateTable) -> None:
+        self.now, self.candidates = NOTHING, candidates
+        self._numbers, self._rows = np.empty((2, 0), dtype=np.int64), np.empty((0, 0))
 
-    def extend(self, trials: IntArray, indices: IntArray, rows: FloatArray) -> None:
-        """Add k trials of some candidates (k,), with the dictionary there (k, P)."""
-        low = self.now.trials.size
+    def extend(self, trials: IntArray, indices: IntArray) -> None:
+        """Add k trials of some candidates (k,)."""
+        low, n_older = self.now.trials.size, self.now.n_older
         high = low + trials.size
-        if high > len(self._rows):
-            numbers, known = np.empty((2, 2 * high), dtype=np.int64), np.empty((2 * high, rows.shape[1]))
-            if low:
-                numbers[:, :low], known[:low] = self._numbers[:, :low], self._rows[:low]
-            self._numbers, self._rows = numbers, known
-        self._numbers[0, low:high], self._numbers[1, low:high], self._rows[low:high] = trials, indices, rows
-        self.now = Pending(self._numbers[0, :high], self._numbers[1, :high], self._rows[:high])
+        if high > self._numbers.shape[1]:
+            numbers = np.empty((2, 2 * high), dtype=np.int64)
+            numbers[:, :low] = self._numbers[:, :low]
+            self._numbers = numbers
+        self._numbers[0, low:high], self._numbers[1, low:high] = trials, indices
+        if low == 0 or trials[-1] // _BLOCK != self.now.trials[-1] // _BLOCK:
+            self.replace(*self._numbers[:, :high])
+            return
+        rows = self.candidates.rows(indices)
+        if high - n_older > len(self._rows):
+            known, self._rows = self._rows, np.empty((2 * (high - n_older), rows.shape[1]))
+            self._rows[: low - n_older] = known[: low - n_older]
+        self._rows[low - n_older : high - n_older] = rows
+        trials, indices = self._numbers[:, :high]
+        self.now = Pending(trials, indices, self._rows[: high - n_older], self.now.older)
+
+    def replace(self, trials: IntArray, indices: IntArray) -> None:
+        """Have these trials of some candidates (k,) instead; blocks that are the same are kept."""
+        numbers = trials // _BLOCK
+        n = int(np.flatnonzero(numbers != numbers[-1])[-1]) + 1 if numbers[0] != numbers[-1] else 0
+        n = n if n >= _BLOCK else 0
+        known = {block.trials.tobytes() + np.asarray(block.indices).tobytes(): block for block in self.now.older}
+        cuts, older = [0, *(np.flatnonzero(np.diff(numbers[:n])) + 1).tolist(), n], list[PendingBlock]()
+        for low, high in pairwise(cuts) if n else ():
+            own = trials[low:high].copy(), indices[low:high].copy()
+            key = own[0].tobytes() + own[1].tobytes()
+            older.append(known.get(key) or PendingBlock(*own, self.candidates.rows(own[1])))
+        self._numbers, self._rows = np.stack([trials, indices]), self.candidates.rows(indices[n:])
+        self.now = Pending(self._numbers[0], self._numbers[1], self._rows, tuple(older))
 
 
 class ComputedOrder:
@@ -354,6 +391,20 @@ class Choices:
 
     def __len__(self) -> int:
         return int(self.table.shape[1] if self.indices is None else self.indices.size)
+
+
+class PendingBlock(Choices):
+    """The candidates of some of many pending trials; the same object as long as these trials are the same.
+
+    Parameters
+    ----------
+    trials, indices : (k,) their ids and candidates.
+    rows : (k, P) the dictionary there.
+    """
+
+    def __init__(self, trials: IntArray, indices: IntArray, rows: FloatArray) -> None:
+        super().__init__(indices, lambda: np.ascontiguousarray(rows.T))
+        self.trials, self.rows = trials, rows
 
 
 class Round:

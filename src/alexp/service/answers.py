@@ -244,6 +244,20 @@ class PendingTrials(StudyAnswer):
     pending: list[PendingAnswer]
 
 
+class ProgressAnswer(BaseModel):
+    """Work that takes long: `done` of `total` steps."""
+
+    what: str
+    done: int
+    total: int
+
+
+class Underway(StudyAnswer):
+    """How far the view, report or explanation is that another request waits for; null if there is none."""
+
+    progress: ProgressAnswer | None
+
+
 class Trials(StudyAnswer):
     """Some trials, oldest first; `next` is the first trial of the next page, null at the end."""
 

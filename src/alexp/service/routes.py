@@ -517,6 +517,16 @@ def trial_routes(studies: StudyCache, limits: Limits) -> APIRouter:
 
         return answer(studies.use(name, work))
 
+    @router.get("/progress", response_model=answers.Underway, responses=problems(404), summary="Progress of long work")
+    def progress(name: StudyName) -> Response:
+        """How far a view, a report or an explanation is that another request waits for; null if there is none."""
+
+        def work(opened: OpenStudy) -> State:
+            now = opened.study.progress
+            return {"progress": None if now is None else now._asdict()}
+
+        return answer(studies.use(name, work))
+
     @router.get("/trials", response_model=answers.Trials, responses=problems(404), summary="Trials so far")
     def trials(
         name: StudyName,

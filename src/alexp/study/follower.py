@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from alexp.algorithms.base import Algorithm
 from alexp.algorithms.warming import warm_up
 from alexp.common.memory import is_lack_of_memory
+from alexp.common.progress import announce
 from alexp.study import logbook, records
 from alexp.study.errors import (
     HistoryReplacedError,
@@ -195,6 +196,7 @@ class Follower(Forked):
                         replica = self._replica = self._rebuild(connection)
                     events, last = self._next_events(replica, connection, head)
                 self._advance(replica, events, last)
+                announce("reading the log", replica.n_events, head.n_events)
                 if replica.n_events >= head.n_events:
                     self._note_caught_up(replica, head)
                     return replica
@@ -293,6 +295,7 @@ class Follower(Forked):
             if not events:
                 return replica
             self._apply(replica, events, last)
+            announce("replaying the log", replica.n_events, head.n_events)
 
     def _catch_up(self, replica: Replica, connection: Connection, head: Head, patience: float = inf) -> None:
         if replica.seconds_for(head.n_events - replica.n_events) > patience:

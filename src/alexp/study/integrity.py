@@ -16,6 +16,7 @@ from sqlalchemy.engine import Connection
 
 from alexp.common.codec import Packable
 from alexp.common.memory import is_lack_of_memory
+from alexp.common.progress import Listener, listening, steps
 from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
 from alexp.study import logbook, records
@@ -68,23 +69,35 @@ class CheckReport:
 
 
 def check(
-    name: str, storage: Location = DEFAULT, models: ModelClass | None = None, domain: Domain | None = None
+    name: str,
+    storage: Location = DEFAULT,
+    models: ModelClass | None = None,
+    domain: Domain | None = None,
+    *,
+    progress: bool | Listener = False,
 ) -> CheckReport:
     """Verify all checksums of a study, replay its log from the first event, and compare with the newest snapshot.
 
     Opening a study verifies only the events after the newest snapshot, and counts the others. `models` and `domain` are
-    needed if they hold code or objects of your own. Nothing is written.
+    needed if they hold code or objects of your own. Nothing is written. `progress` as for `Study.view`.
     """
     where, report = storage_at(storage), CheckReport(name)
     row = find_row(where, name)
+    with listening(progress):
+        _check(where, row, report, models, domain)
+    return report
+
+
+def _check(
+    where: Storage, row: StudyRow, report: CheckReport, models: ModelClass | None, domain: Domain | None
+) -> None:
     with where.reading() as connection:
         for step in (_check_file, _check_log, _check_snapshots):
             with _recorded_in(report):
                 step(connection, row, report)
     with _recorded_in(report), warnings.catch_warnings():
         warnings.simplefilter("ignore", StorageWarning)  # reported above
-        _replay(load_study(name, where, models, domain), report)
-    return report
+        _replay(load_study(report.name, where, models, domain), report)
 
 
 @contextmanager
@@ -108,7 +121,8 @@ def _check_file(connection: Connection, row: StudyRow, report: CheckReport) -> N
 def _check_log(connection: Connection, row: StudyRow, report: CheckReport) -> None:
     head, newest = logbook.head(connection, row.id, lock=False), row_checksum(row)
     report.events = head.n_events
-    for event in logbook.read_all(connection, row.id, head.n_events, newest):
+    stored = logbook.read_all(connection, row.id, head.n_events, newest)
+    for event in steps("verifying the log", stored, head.n_events):
         newest, report.intact = event.chain, event.seq + 1
     logbook.check_length(connection, row.id, head.n_events)
     if newest != head.chain:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from math import isfinite
 from pathlib import Path
@@ -29,6 +30,7 @@ from alexp.algorithms.log import AlreadyToldError, Entry, Recommendation, Trial
 from alexp.algorithms.naming import Name, find_trial
 from alexp.algorithms.statements import DELTA
 from alexp.common.arrays import Action, FloatArray, IntArray
+from alexp.common.progress import Listener, Progress, listening
 from alexp.common.validation import count
 from alexp.problem.domains import Available, Domain, FiniteSet
 from alexp.problem.objectives import Measurements, Reward, Value
@@ -121,6 +123,7 @@ class Study:
             return make()
 
         self._follower = Follower(storage, row, make_or_first)
+        self._progress: Progress | None = None
         self._reader = Follower(storage, row, make_or_first)  # for what may take long; asks and tells do not wait
         self._log_cache = LogCache(row.id)
         self._last_view: tuple[Replica, ViewOptions, dict[int, Lease], StudyView] | None = None
@@ -591,6 +594,7 @@ class Study:
         curve: bool = True,
         explanation: bool = True,
         delta: float = DELTA,
+        progress: bool | Listener = False,
     ) -> StudyView:
         """What reports, status lines and pages show, read in one transaction.
 
@@ -614,9 +618,12 @@ class Study:
             learning did, later only for new rewards; omitted where models x rewards exceed 5 million.
         delta
             Certified statements hold with probability 1 - delta.
+        progress
+            True shows a bar with the time left where this takes long; a function is called with what is being done, and
+            how many of how many steps: see `alexp.common.progress.Progress`.
         """
         options = ViewOptions(trials, leaders, history, certificates, curve, explanation, delta)
-        with self._reader.mutex:
+        with listening(progress), self._noting_progress(), self._reader.mutex:
             with self._reader.moment() as (replica, connection):
                 n_events, pending = replica.n_events, list(replica.algorithm.log.pending)
                 held = leases.read(connection, self._id) if pending else {}
@@ -635,8 +642,21 @@ class Study:
 
         For pages that load this part later; see `explanation` of `view`.
         """
-        with self._reading() as algorithm:
+        with self._noting_progress(), self._reading() as algorithm:
             return explanation(algorithm, standing, labeller(algorithm))
+
+    @property
+    def progress(self) -> Progress | None:
+        """How far the view, report or explanation is that another thread waits for; None if there is none."""
+        return self._progress
+
+    @contextmanager
+    def _noting_progress(self) -> Iterator[None]:
+        try:
+            with listening(partial(setattr, self, "_progress")):
+                yield
+        finally:
+            self._progress = None
 
     def plot(self, kind: str | None = None, ax: Axes | None = None, *, engine: str = "matplotlib") -> Any:
         """Draw which model leads, what was found, and whether the models predict it: an array of axes.
@@ -655,11 +675,11 @@ class Study:
         """Shown by notebooks."""
         return str(import_module("alexp.plot").html(self))
 
-    def report(self, path: str | Path) -> Path:
-        """Write a self-contained HTML page about the study."""
+    def report(self, path: str | Path, *, progress: bool | Listener = False) -> Path:
+        """Write a self-contained HTML page about the study; `progress` as for `view`."""
         from alexp.study.report import write_report
 
-        return write_report(self.view(), Path(path))
+        return write_report(self.view(progress=progress), Path(path))
 
     # -- statements of the algorithm ---------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ import pytest
 from alexp.estimation.onepass import grid as module
 from alexp.estimation.ridge.bank import RidgeGrid
 from alexp.problem import ModelClass
-from alexp.problem.candidates import Choices, Pending
+from alexp.problem.candidates import Choices, Pending, PendingBlock
 from tests.estimation.onepass.twins import candidates, grid
 
 N = 50
@@ -53,6 +53,31 @@ def test_equals_packed_factors_at_every_step(sizes, intercept):
         y = float(rng.standard_normal())
         one.update(table.row(index), y, index)
         two.update(table.row(index), y)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("told", [0, 1, 12, 60])
+def test_blocks_of_pending_trials_leave_what_their_rows_leave(told, intercept):
+    models, table, _, one, two = pair((3, 20), intercept)
+    rng, choices = np.random.default_rng(4), table.everything.choices
+    out = rng.integers(N, size=70)
+    trials, rows = np.arange(70), table.rows(out)
+    older = tuple(PendingBlock(trials[a:b], out[a:b], rows[a:b]) for a, b in ((0, 5), (5, 30), (30, 64)))
+    blocks, plain = Pending(trials, out, rows[64:], older), Pending(trials, out, rows)
+    fewer = Pending(trials[:65], out[:65], rows[64:65], older)
+    for index in rng.integers(N, size=told).tolist():
+        y = float(rng.standard_normal())
+        one.update(table.row(index), y, index)
+        two.update(table.row(index), y)
+    shape = (len(RIDGES), models.n_models)
+    for _ in range(2):
+        weights, noises = rng.dirichlet(np.ones(6)).reshape(shape), rng.uniform(0.5, 2.0, shape)
+        expected = two.moments(weights, noises, choices, plain)
+        one.moments(weights, noises, choices, fewer)
+        close(one.moments(weights, noises, choices, blocks), expected)
+        close(two.moments(weights, noises, choices, blocks), expected)
+        one.update(table.row(3), 0.5, 3)
+        two.update(table.row(3), 0.5)
 
 
 def test_rewards_of_other_points_are_as_good():

@@ -34,7 +34,7 @@ from alexp.estimation.factory import posterior_grid
 from alexp.estimation.mixture import optimality
 from alexp.estimation.mixture._kernels import add_excesses
 from alexp.estimation.mixture.calibrating import Calibration, Divisors, prior_scales
-from alexp.estimation.posteriors import Component, ComponentValues, NotFiniteError, PosteriorGrid
+from alexp.estimation.posteriors import Component, ComponentValues, KnowsMeans, NotFiniteError, PosteriorGrid
 from alexp.problem.candidates import NOTHING, Choices, Pending
 from alexp.problem.kernels import Kernel, Scaled
 from alexp.problem.matrices import ModelOnTable
@@ -374,6 +374,12 @@ class Mixture:
             for part in self.components(weights, choices, pending, least):
                 part.check()
         return out
+
+    def largest_means(self, weights: FloatArray, choices: Choices, least: float) -> FloatArray:
+        """The largest mean of each component of weight above ``least`` among some choices, (K,)."""
+        if isinstance(self.grid, KnowsMeans):
+            return self.grid.largest_means(weights, choices, least)
+        return np.asarray(self.values(weights, choices, NOTHING, least).mean.max(axis=1))
 
     def interval(self, weights: FloatArray, choices: Choices, level: float) -> tuple[FloatArray, FloatArray]:
         """Quantiles (1 -/+ level) / 2 of the reward at the choices, noise aside, shapes (n,)."""

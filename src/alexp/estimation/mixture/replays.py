@@ -13,6 +13,7 @@ from typing import Self
 import numpy as np
 
 from alexp.common.arrays import BoolArray, FloatArray, IntArray
+from alexp.common.progress import steps
 from alexp.estimation.checking import Rewards
 from alexp.estimation.mixture.mixture import Mixture
 from alexp.problem.candidates import NOTHING, Choices
@@ -154,7 +155,7 @@ class LookBack:
         """
         start, f = len(self._rows), self._models.size
         self._rows = np.concatenate([self._rows, np.full((len(told) - start, 2 + 2 * f), np.nan)])
-        for step, row in enumerate(self._rows[start:], start):
+        for step, row in enumerate(steps("looking back", self._rows[start:], len(told) - start), start):
             scores = self._mixture.log_weights()
             row[2 + f :] = np.logaddexp.reduce(scores[:, self._models], axis=0)
             if step >= _FIRST:

@@ -21,7 +21,8 @@ from alexp.common.codec import Packable
 from alexp.estimation.onepass.backends import ArrayBackend, HostBackend, Pass
 from alexp.estimation.onepass.regressions import KernelRegression, LinearRegression, PointTold, lifted
 from alexp.estimation.posteriors import CandidateMoments, Component, ComponentValues, Score
-from alexp.problem.candidates import NOTHING, Choices, Pending
+from alexp.estimation.ridge.condensed import CondensedTrials
+from alexp.problem.candidates import NOTHING, Choices, Pending, PendingBlock
 from alexp.problem.kernels import Kernel
 from alexp.problem.matrices import Block, ModelOnTable
 from alexp.problem.rows import dense
@@ -161,6 +162,13 @@ class FamilyFantasies:
         self._regression, self._pass, self._block, self.variance = regression, over, block, variance
         self._backend, self._is_own = backend, False  # whether the variances are
 
+    def absorb_blocks(self, condensed: CondensedTrials, blocks: tuple[PendingBlock, ...]) -> bool:
+        """Take in that many rewards will come, if they can be condensed, before all others; whether they were."""
+        if not self._regression.fantasise_blocks(condensed, blocks):
+            return False
+        self.variance, self._is_own = self._backend.made(self._regression, self._pass, self._block)[1], True
+        return True
+
     def absorb(self, at: PointTold) -> None:
         """Take in that a reward of a point will come."""
         regression, over = self._regression, self._pass
@@ -239,6 +247,8 @@ class OnePassGrid:
         self._rewards: list[float] = []
         self._indices: list[int] = []  # of the candidates; -1 for other points
         self._elsewhere: list[FloatArray] = []  # dictionary rows of those
+        self._older: dict[int, CondensedTrials] = {}  # of many pending trials, by model
+        self._own_blocks: dict[PendingBlock, dict[int, PendingBlock]] = {}  # the same in a model's columns
         self._drop_fantasies()
 
     def _share(self) -> dict[int, tuple[KernelRows, int]]:
@@ -382,14 +392,33 @@ class OnePassGrid:
             return {}
         members = np.flatnonzero(matters.any(axis=0)).tolist()
         known, fantasies = self._fantasies
-        if not pending.begins_with(known) or any(j not in fantasies for j in members):
+        begins = pending.begins_with(known) and pending.older == known.older
+        if not begins or any(j not in fantasies for j in members):
             known, fantasies = NOTHING, {j: self.families[j].without_fantasies() for j in members}
         self._fantasies = (NOTHING, {})  # as long as they are changed
-        for row, index in zip(pending.rows[len(known) :], pending.indices[len(known) :].tolist(), strict=True):
+        condensed = set[int]()
+        if pending.older and known is NOTHING:
+            self._own_blocks = {block: self._own_blocks.get(block, {}) for block in pending.older}
+            condensed = {j for j, own in fantasies.items() if own.absorb_blocks(*self._condensed(j, pending))}
+        n = pending.n_older
+        first = n if len(condensed) == len(fantasies) else len(known)
+        rows = pending.rows[first:] if first < n else pending.newest[first - n :]
+        for place, (row, index) in enumerate(zip(rows, pending.indices[first:].tolist(), strict=True), first):
             for j, own in fantasies.items():
-                own.absorb(self._told(j, row, index))
+                if place >= n or j not in condensed:
+                    own.absorb(self._told(j, row, index))
         self._fantasies = (pending, fantasies)
         return fantasies
+
+    def _condensed(self, j: int, pending: Pending) -> tuple[CondensedTrials, tuple[PendingBlock, ...]]:
+        """The older pending trials in the columns of model j, and what was condensed of them."""
+        blocks = []
+        for block in pending.older:
+            own = self._own_blocks[block]
+            if j not in own:
+                own[j] = PendingBlock(block.trials, np.asarray(block.indices), self._own(j, block.rows))
+            blocks.append(own[j])
+        return self._older.setdefault(j, CondensedTrials()), tuple(blocks)
 
     # -- storage -----------------------------------------------------------------------------------------------
 

@@ -28,6 +28,8 @@ from scipy.linalg import solve_triangular
 from alexp.common.arrays import FloatArray
 from alexp.estimation.onepass import _kernels as kernels
 from alexp.estimation.ridge.bank import RidgeBank
+from alexp.estimation.ridge.condensed import CondensedTrials
+from alexp.problem.candidates import PendingBlock
 from alexp.problem.kernels import Kernel, Linear, Restricted, Scaled, Sum
 from alexp.problem.rows import Rows, dense_blocks, take
 
@@ -312,7 +314,7 @@ class PrimalFactor:
     def __init__(self, ratios: FloatArray, intercept: bool, points: Points) -> None:
         self.ratios, self.intercept = ratios, intercept
         n, d, lead = points.n, points.rows.shape[1], int(intercept)
-        rows = np.empty((n + d, lead + d + 1))
+        rows = np.empty((max(n, lead + 1) + d, lead + d + 1))
         rows[:n, :lead], rows[:n, lead:-1], rows[:n, -1] = 1.0, points.rows, points.means
         rows[:n] *= np.sqrt(points.counts)[:, None]
         factors = []
@@ -325,7 +327,8 @@ class PrimalFactor:
             factors.append(triangle[np.triu_indices(len(triangle))])
         cells = ratios.size
         self._bank = RidgeBank(np.tile(np.arange(d), cells), d * np.arange(cells + 1), np.sqrt(ratios), intercept)
-        self._bank.restore({"factor": np.concatenate(factors), "n_observations": points.n_observations})
+        if n:
+            self._bank.restore({"factor": np.concatenate(factors), "n_observations": points.n_observations})
 
     @property
     def residuals(self) -> FloatArray:
@@ -366,6 +369,12 @@ class PrimalFactor:
         """Absorb a reward that is as expected."""
         self._bank = self._bank.with_fantasies(row[None])
 
+    def fantasise_blocks(self, condensed: CondensedTrials, blocks: tuple[PendingBlock, ...]) -> None:
+        """Absorb rewards of many points that are as expected."""
+        condensed.prepare(self._bank, blocks, _FIRST)
+        factor = np.tile(condensed.factors(_FIRST), self.ratios.size)
+        self._bank = self._bank.with_fantasies(np.empty((0, 0)), older=factor)
+
     def moments(self, features: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Posterior mean and variance at n points (n, d), (cells, n) each."""
         theta, constants = self.coefficients()
@@ -395,6 +404,7 @@ class PrimalFactor:
         return out
 
 
+_FIRST = np.zeros(1, dtype=np.int64)  # pending rows are the same in all cells
 _DIGITS = 2.0**-42  # share of the largest similarity that rounding may change in sums of some thousand terms
 _JITTER = 1e-9  # of the prior variance, added to the variances of joint draws, where rounding may leave none
 
@@ -487,6 +497,10 @@ class KernelRegression:
     def fantasise(self, at: PointTold) -> None:
         """Absorb a reward that is as expected, on a `copy`: variances shrink; means are wrong from then on."""
         self._dual.tell(self.points, at.row, *self._similar(at), 0.0, at.candidate)
+
+    def fantasise_blocks(self, condensed: CondensedTrials, blocks: tuple[PendingBlock, ...]) -> bool:
+        """Absorb many rewards that are as expected, on a `copy`, if they can be condensed; whether they were."""
+        return False
 
     def note(self, at: PointTold, y: float) -> None:
         """Take note of a reward before a `rebuild`."""
@@ -604,6 +618,15 @@ class LinearRegression(KernelRegression):
             super().fantasise(at)
         else:
             self._primal.fantasise(at.row)
+
+    def fantasise_blocks(self, condensed: CondensedTrials, blocks: tuple[PendingBlock, ...]) -> bool:
+        """Absorb many rewards that are as expected, on a `copy`, if d x d factors are smaller; whether they were."""
+        if self._primal is None:
+            if self.points.n + sum(map(len, blocks)) < self.limit:
+                return False
+            self._primal = PrimalFactor(self.ratios, self.intercept, self.points)
+        self._primal.fantasise_blocks(condensed, blocks)
+        return True
 
     def note(self, at: PointTold, y: float) -> None:
         """Take note of a reward before a `rebuild`."""

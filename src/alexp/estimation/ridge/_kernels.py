@@ -235,6 +235,75 @@ def believe(
 
 
 @checked.entry
+def gather(
+    factor: FloatArray,
+    starts: IntArray,
+    columns: IntArray,
+    offsets: IntArray,
+    lead: int,
+    rows: FloatArray,
+    first: int,
+    last: int,
+) -> None:
+    """`absorb` rows (k, P) without rewards into the factors of models first..last-1, in place."""
+    for i in range(rows.shape[0]):
+        absorb(factor, starts, columns, offsets, lead, rows[i], 0.0, first, last)
+
+
+@checked.entry
+def stack(
+    factor: FloatArray,
+    others: FloatArray,
+    starts: IntArray,
+    offsets: IntArray,
+    lead: int,
+    believe_means: bool,
+    first: int,
+    last: int,
+) -> None:
+    """Rotate the rows of ``others``, factors of the same layout, into those of models first..last-1, in place.
+
+    Their rewards are left out: each row comes with the reward that the model expects there, or without one.
+    """
+    widest = 0
+    for j in range(first, last):
+        widest = max(widest, offsets[j + 1] - offsets[j])
+    incoming, expected = np.empty(lead + widest + 1), np.zeros(lead + widest)
+    for j in range(first, last):
+        packed, other = factor[starts[j] : starts[j + 1]], others[starts[j] : starts[j + 1]]
+        rows = lead + offsets[j + 1] - offsets[j] + 1
+        if believe_means:
+            theta = expected[lead : rows - 1]
+            model_coefficients(packed, rows, lead, theta)
+            if lead:
+                expected[0] = model_intercept(packed, rows, theta)
+        begin = 0
+        for k in range(rows - 1):
+            total = 0.0
+            for i in range(k, rows - 1):
+                incoming[i] = other[begin + i - k]
+                total += incoming[i] * expected[i]
+            incoming[rows - 1] = total
+            position = begin
+            for m in range(k, rows - 1):
+                if incoming[m] != 0.0:
+                    pivot = length(packed[position], incoming[m])
+                    cosine = packed[position] / pivot
+                    sine = incoming[m] / pivot
+                    packed[position] = pivot
+                    kept = packed[position + 1 : position + rows - m]
+                    moving = incoming[m + 1 : rows]
+                    for i in range(kept.shape[0]):
+                        old = kept[i]
+                        new = moving[i]
+                        kept[i] = cosine * old + sine * new
+                        moving[i] = cosine * new - sine * old
+                position += rows - m
+            packed[position] = length(packed[position], incoming[rows - 1])
+            begin += rows - k
+
+
+@checked.entry
 def posterior_means(
     factor: FloatArray,
     starts: IntArray,

@@ -529,3 +529,28 @@ def model_posterior(
         block_quadratics(features, own, begin, end, shift, inverse, lower, constant, coords, out)
         for i in range(out.shape[0]):
             out[i] = math.sqrt(out[i])
+
+
+@checked.entry
+def largest_means(
+    columns: IntArray,
+    offsets: IntArray,
+    coefficients: FloatArray,
+    intercepts: FloatArray,
+    members: IntArray,
+    table: FloatArray,
+    out: FloatArray,
+) -> None:
+    """out[k] = max_i theta_j'phi_j(x_i) + intercept_j of model j = members[k] over the candidates of a table (P, n)."""
+    n = table.shape[1]
+    mean = np.empty(BLOCK)
+    for k in range(members.shape[0]):
+        j = members[k]
+        low, high = offsets[j], offsets[j + 1]
+        best = -np.inf
+        for first in range(0, n, BLOCK):
+            last = min(first + BLOCK, n)
+            block_means(table, columns[low:high], first, last, coefficients[low:high], mean)
+            for i in range(last - first):
+                best = max(best, mean[i])
+        out[k] = best + intercepts[j]

@@ -18,6 +18,7 @@ from alexp.common.arrays import BoolArray, FloatArray, IntArray, NarrowArray
 from alexp.common.schema import floats, record, same, sequence, whole
 from alexp.estimation.posteriors import CandidateMoments, Component, ComponentValues, Envelope, Score, feature_major
 from alexp.estimation.ridge import _kernels as kernels, _search as sweeps, _values as values
+from alexp.estimation.ridge.condensed import CondensedTrials
 from alexp.estimation.ridge.threads import pool, run_parts
 from alexp.problem.candidates import NOTHING, Choices, Pending
 
@@ -148,13 +149,28 @@ class RidgeBank:
 
     # -- fantasies ---------------------------------------------------------------------------------------------
 
-    def with_fantasies(self, rows: FloatArray, members: IntArray | None = None) -> RidgeBank:
+    def with_fantasies(
+        self, rows: FloatArray, members: IntArray | None = None, older: FloatArray | None = None
+    ) -> RidgeBank:
         """A bank of all models, or of ``members`` (K,), that has absorbed pending ``rows`` (k, P) at its own means.
 
         Each row comes with the reward that every model expects there. Means and residuals stay, and a row p takes
         (phi_x'V^-1 phi_p)^2 / (1 + phi_p'V^-1 phi_p) from every s_j^2(x). Members must be awake. Rows one after the
-        other give the same bits as all at once. The number of observations stays: nothing has been seen.
+        other give the same bits as all at once. The number of observations stays: nothing has been seen. `older` are
+        factors of rows before these, see `gathered`.
         """
+        out = self._only(members)
+        if older is not None:
+            out.stack(older, believe_means=True)
+        fits = (out._factor, out._starts, out._columns, out._offsets, out._lead, np.ascontiguousarray(rows))
+        if len(out._factor) > _THREADED_FACTOR:
+            out._over_models(kernels.believe, *fits)
+        else:
+            kernels.believe(*fits, 0, out.n_models)
+        return out
+
+    def _only(self, members: IntArray | None) -> RidgeBank:
+        """A copy of all models, or of ``members`` (K,)."""
         out = copy(self)
         if members is None or members.size == self.n_models:
             out._factor = self._factor.copy()
@@ -164,12 +180,24 @@ class RidgeBank:
             out._factor, out._starts = _taken(self._factor, self._starts, members)
             out._winners = np.full(members.size, -1, dtype=np.int64)
         out._solved = None
-        fits = (out._factor, out._starts, out._columns, out._offsets, out._lead, np.ascontiguousarray(rows))
-        if len(out._factor) > _THREADED_FACTOR:
-            out._over_models(kernels.believe, *fits)
-        else:
-            kernels.believe(*fits, 0, out.n_models)
         return out
+
+    def gathered(self, rows: FloatArray, members: IntArray) -> RidgeBank:
+        """The factors of [1? | Phi_j] of ``rows`` (k, P) alone: ``members`` without rewards and without a ridge."""
+        out = self._only(members)
+        out._factor[:] = 0.0
+        out._over_models(kernels.gather, *out.layout(), np.ascontiguousarray(rows))
+        return out
+
+    def stack(self, factors: FloatArray, believe_means: bool) -> None:
+        """Absorb the rows of `gathered` factors: with the reward that every model expects there, or without one."""
+        self._solved = None
+        fits = (self._factor, factors, self._starts, self._offsets, self._lead, believe_means)
+        self._over_models(kernels.stack, *fits)
+
+    def factors_of(self, members: IntArray) -> FloatArray:
+        """The packed factors of some models, one after the other."""
+        return np.asarray(_taken(self._factor, self._starts, members)[0])
 
     # -- sleep -------------------------------------------------------------------------------------------------
 
@@ -376,6 +404,12 @@ class RidgeBank:
         noise = np.empty((0, 0) if normals is None else mean.shape)
         values.values_at(*self.layout(), members, rows, unknown, given, mean, quadratic, noise)
         return mean, quadratic, noise
+
+    def largest_means(self, members: IntArray, table: FloatArray) -> FloatArray:
+        """The largest mean of each of some models at the candidates of a table (P, n), shape (K,)."""
+        out = np.empty(members.size)
+        values.largest_means(*self.fits()[2:4], *self.fits()[5:], members, table, out)
+        return out
 
     def envelope(self, members: IntArray, radii: FloatArray, choices: Choices | FloatArray) -> Envelope:
         """Smallest and largest reward of any of ``members`` (K,) with its coefficients within ``radii`` (K,).
@@ -598,6 +632,7 @@ class RidgeGrid:
             self._determinants = np.zeros((len(ridges), self.n_models))  # lower bounds for sleeping models
         # Pending trials, and numbers and fits with them by cell, since the last reward.
         self._fantasies: tuple[Pending, dict[int, tuple[IntArray, RidgeBank]]] = (NOTHING, {})
+        self._older = CondensedTrials()
         self._residuals: FloatArray | None = None  # since the last reward, if no model may sleep
 
     @property
@@ -718,6 +753,15 @@ class RidgeGrid:
         numbers = np.concatenate([part.cell * self.n_models + part.numbers for part in parts])
         return ComponentValues(shares, np.concatenate([mean for mean, _, _ in both]), np.concatenate(spreads), numbers)
 
+    def largest_means(self, weights: FloatArray, choices: Choices, least: float) -> FloatArray:
+        """The largest mean of each component of weight above `least` among some choices, (K,)."""
+        out = [
+            self.cells[cell].largest_means(members, choices.table)
+            for cell, row in enumerate(weights)
+            if (members := np.flatnonzero(row > least)).size
+        ]
+        return np.concatenate(out)
+
     def _parts(
         self, weights: FloatArray, variances: FloatArray, pending: Pending = NOTHING, least: float = _NEGLIGIBLE
     ) -> list[Part]:
@@ -734,14 +778,21 @@ class RidgeGrid:
         for part in parts:
             part.shares /= total
         if pending.trials.size:
-            known, banks = self._fantasies if pending.begins_with(self._fantasies[0]) else (NOTHING, {})
-            new = pending.rows[known.trials.size :]
+            known, banks = self._fantasies
+            if not pending.begins_with(known) or known.older != pending.older:
+                known, banks = NOTHING, {}
+            is_condensed, new = False, pending.newest[len(known.newest) :]
             for part in parts:
                 numbers, bank = banks.get(part.cell, (None, part.bank))
-                if numbers is None or not np.array_equal(numbers, part.numbers):
-                    part.bank = part.bank.with_fantasies(pending.rows, part.numbers)
-                else:
+                if numbers is not None and np.array_equal(numbers, part.numbers):
                     part.bank = bank.with_fantasies(new) if len(new) else bank
+                else:
+                    if pending.older and not is_condensed:
+                        matter = np.unique(np.concatenate([other.numbers for other in parts]))
+                        self._older.prepare(self.cells[0], pending.older, matter)
+                        is_condensed = True
+                    older = self._older.factors(part.numbers) if pending.older else None
+                    part.bank = part.bank.with_fantasies(pending.newest, part.numbers, older)
                 part.members = np.arange(part.numbers.size)
             self._fantasies = pending, {part.cell: (part.numbers, part.bank) for part in parts}
         return parts
@@ -806,7 +857,7 @@ class RidgeGrid:
 
     def restore(self, state: list[FactorState]) -> None:
         """Continue from `state`."""
-        self._fantasies, self._residuals = (NOTHING, {}), None
+        self._fantasies, self._residuals, self._older = (NOTHING, {}), None, CondensedTrials()
         for bank, saved in zip(self.cells, sequence("cells", state, len(self.cells)), strict=True):
             bank.restore(saved)
             same("n_observations of a cell", bank.n_observations, self.cells[0].n_observations, "as in the first")

@@ -68,7 +68,7 @@ export async function showStudy(place, name, setStatus) {
     fillSettings(settings, view);
     fill(
       deeper,
-      deep(view, () => get(`${address()}&deep=true`).then(show, () => setStatus("lost"))),
+      deep(view, of(name, "progress"), () => get(`${address()}&deep=true`).then(show, () => setStatus("lost"))),
     );
     trials.update(view);
     arrivals.update(view);
@@ -243,15 +243,22 @@ function fillSettings(place, view) {
   );
 }
 
-function deep({ takes, too_long: tooLong, counts }, more) {
+function deep({ takes, too_long: tooLong, counts }, progress, more) {
   if (!takes && !tooLong) return null;
   const rewards = many(counts.told, "reward");
   if (!takes) return note("status", `Explaining ${rewards} would take minutes, and is omitted here.`);
   const button = h("button", { type: "button", class: "plain", onclick: () => compute() }, "Compute it");
   const compute = () => {
     button.disabled = true;
-    more().finally(() => (button.disabled = false));
+    const timer = setInterval(async () => {
+      const now = (await get(progress).catch(() => null))?.progress;
+      if (now) button.textContent = `${now.what}: ${now.done} of ${now.total}`;
+    }, 1000);
+    more().finally(() => {
+      clearInterval(timer);
+      button.disabled = false;
+    });
   };
   const what = tooLong ? "Certificates" : "Certificates, or the explanation,";
-  return note("status", `${what} for ${rewards} take about ${span(Math.max(1, takes))}; asks wait meanwhile. `, button);
+  return note("status", `${what} for ${rewards} take about ${span(Math.max(1, takes))}. `, button);
 }
