@@ -17,6 +17,7 @@ from alexp.common.warning import caution
 from alexp.problem.dictionaries import Dictionary, Polynomial
 from alexp.problem.domains import Box, Interval
 from alexp.problem.kernels import (
+    ARD,
     Kernel,
     Linear,
     Matern,
@@ -251,7 +252,7 @@ def subset_models(
 def _at_lengthscales(kernel: Kernel, lengthscales: Sequence[float] | None) -> list[Kernel]:
     if not isinstance(kernel, Kernel):
         raise TypeError(f"kernel must be a kernel such as alexp.kernels.Matern(), got {type(kernel).__name__}")
-    if not isinstance(kernel, Stationary) or lengthscales is None:
+    if not isinstance(kernel, Stationary) or isinstance(kernel, ARD) or lengthscales is None:
         return [kernel]
     return [kernel.replaced(lengthscale=scale) for scale in _distinct_scales(lengthscales)]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from math import ceil
 from typing import TYPE_CHECKING, Self, TypedDict
 
 import numpy as np
@@ -160,12 +161,14 @@ class Reached(TypedDict):
     """What a run of n rounds reached; rewards as z-scores.
 
     `regret` is R(n), `gap` how far the best row found is below the best of the table, `top` the share of the best
-    hundredth of the rows that was found, `best` the best reward found in the table's unit, `seconds` per round.
+    hundredth of the rows that was found and `coverage` that of the best twentieth, `best` the best reward found in the
+    table's unit, `seconds` per round.
     """
 
     regret: float
     gap: float
     top: float
+    coverage: float
     best: float
     seconds: float
 
@@ -204,11 +207,15 @@ class TableCell:
 def outcome(table: RealTable, record: Record) -> Reached:
     """What a run on all rows of a table reached."""
     scores, found = table.scores, np.unique(record.chosen)
-    limit = np.sort(scores)[-table.top]
+
+    def found_of(best: int) -> float:
+        return min(1.0, float(np.sum(scores[found] >= np.sort(scores)[-best])) / best)
+
     return {
         "regret": float(record.regret[-1]),
         "gap": float(scores.max() - scores[found].max()),
-        "top": min(1.0, float(np.sum(scores[found] >= limit)) / table.top),
+        "top": found_of(table.top),
+        "coverage": found_of(ceil(table.n_rows / 20)),
         "best": float(table.rewards[found].max()),
         "seconds": record.seconds / record.chosen.size,
     }
@@ -231,6 +238,8 @@ class TableContest:
         rounds: int = 100,
         plate: int = 1,
         repeats: bool = False,
+        first: int = 5,
+        start: str = "random",
     ) -> Self:
         """Check the names; errors list the valid ones. Who plays with one model at a time has a cell for each."""
         for goal in goals:
@@ -245,7 +254,7 @@ class TableContest:
             table = load_table(source)
             if not repeats and rounds > table.n_rows:
                 raise ValueError(f"{table.name} has {table.n_rows} rows, too few for {rounds} rounds without repeats")
-            base = RealScenario.of(source, steps=rounds, plate=plate, repeats=repeats)
+            base = RealScenario.of(source, steps=rounds, plate=plate, repeats=repeats, first=first, start=start)
             for name in wanted:
                 entrant = TABLE_ENTRANTS[name]
                 if not entrant.plays(table) or (entrant.is_peer and plate > 1):
