@@ -134,7 +134,6 @@ def adopt(out: Path) -> None:
 def played(runs: pd.DataFrame, protocol: Protocol, tables: Sequence[str]) -> pd.DataFrame:
     """Runs under a protocol; of entrants that play one model at a time, the best model in hindsight of each table."""
     own = runs[(runs["goal"] == protocol.goal) & runs["table"].isin(list(tables))]
-    own = own[(own["rounds"] == 100) == (protocol is SUM)] if set(own["rounds"]) - {100} else own
     kept = []
     for _, group in own.groupby(["table", "entrant"], sort=False):
         means = group.groupby("model", sort=False)[protocol.measure].mean()

@@ -364,8 +364,8 @@ def factorial_models(
             "components must be a non-empty dict of name -> description, or of name -> {name: description}"
         )
     base = Matern() if kernel is None else kernel
-    if not isinstance(base, Stationary):
-        raise TypeError(f"kernel must be Matern, RBF or another Stationary kernel, got {base!r}")
+    if not isinstance(base, Stationary) or isinstance(base, ARD):
+        raise TypeError(f"kernel must be Matern, RBF or another Stationary kernel but ARD, got {base!r}")
     scales = _distinct_scales(lengthscales)
     levels = {str(name): find_levels(str(name), given, n_first) for name, given in components.items()}
     sizes = {name: own.codes.size for name, own in levels.items()}
