@@ -1,4 +1,4 @@
-"""`alexp board`: its list of tables, its protocols, and the page from a quick run, on tables small enough for a test."""
+"""`alexp board`: its list of tables, its protocols, and the page of a quick run, on tables small enough for a test."""
 
 import hashlib
 
