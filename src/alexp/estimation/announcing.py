@@ -40,7 +40,6 @@ from alexp.estimation.factory import (
     prefers_points,
     takes_one_pass,
 )
-
 from alexp.estimation.onepass.particles import PARTICLES
 from alexp.problem.kernels import ARD
 
