@@ -12,7 +12,7 @@ from alexp_experiments.board import board, tables
 from alexp_experiments.board.tables import ListedTable, listed_tables
 from alexp_experiments.comparison.tables import arylation, contest
 from alexp_experiments.comparison.tables.data import ARYLATION, RealScenario, load_table
-from alexp_experiments.core.tasks import build
+from alexp_experiments.core.tasks import Record, build
 
 N = 60
 
@@ -59,6 +59,13 @@ def test_a_poor_start_is_below_the_median_and_the_same_for_all(folder):
     assert (scores[first] < np.median(scores)).all()
     task = contest.TABLE_ENTRANTS["random"].task(scenario.with_(models="linear"), "best", 3)
     assert build(task)[1].first == scenario.environment(task.seeds[0]).first
+
+
+def test_coverage_by_hand(folder):
+    table, nothing = load_table(str(folder / "hill.npz")), np.empty(0, np.float32)
+    chosen = np.argsort(table.scores)[[-1, -3, -4, 0, -1]]  # three of sixty rows are the best twentieth
+    record = Record(np.zeros(5), nothing, nothing, nothing, 0, 0, 0.0, 1.0, chosen)
+    assert contest.found_share(table, record, 3) == pytest.approx(2 / 3)
 
 
 def test_locked_runs_by_hand():

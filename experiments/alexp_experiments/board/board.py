@@ -11,6 +11,7 @@ Runs, rivals and their storage are those of `alexp compare --tables`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,6 +19,7 @@ import numpy as np
 
 from alexp.common.files import write_text
 from alexp.common.style import COLOURS, new_figure, save_figure
+from alexp.common.validation import one_of
 from alexp_experiments.board.tables import ListedTable
 from alexp_experiments.comparison.tables import arylation
 from alexp_experiments.comparison.tables.contest import (
@@ -27,6 +29,7 @@ from alexp_experiments.comparison.tables.contest import (
     RANDOM,
     TABLE_ENTRANTS,
     TableContest,
+    found_share,
 )
 from alexp_experiments.comparison.tables.report import (
     BEST_OF_ONE,
@@ -55,7 +58,7 @@ COMMAND, RUNS, PAGE = "alexp board", "board.csv", "board.md"
 PROSE = Prose("alexp_experiments.board", "board.md")
 TUNING_SEED = 96_000  # first seed of runs on tuning tables
 SEEDS, SLOW_SEEDS = 20, 3
-SLOW = (BOTORCH, "BoTorch SAASBO")  # minutes a run: they play fewer seeds
+SLOW = (BOTORCH,)  # minutes a run: they play fewer seeds
 QUICK = (OURS, RANDOM)
 LOCKED = 2.0  # a run whose regret is more than so many times the median of its table counts as locked
 COVERAGE = {"GOLLuM, fine-tuned T5": 0.43, "static embeddings (GOLLuM's paper)": 0.24}  # means of five Buchwald tables
@@ -73,8 +76,10 @@ class Protocol(NamedTuple):
     measure: str
 
 
+PLATES_OF_FIVE = "plates"
 SUM = Protocol("sum", "sum", 100, 5, "random", "regret")
 COVERED = Protocol("coverage", "best", 60, 10, "poor", "coverage")
+PROTOCOLS = (SUM.name, COVERED.name, PLATES_OF_FIVE)
 
 
 class Size(NamedTuple):
@@ -101,18 +106,39 @@ def contests(
             )
 
 
+def run(contest: TableContest, sweep: Sweep) -> pd.DataFrame:
+    """One row per run, with the share of the best twentieth of the rows that it found."""
+    import pandas as pd
+
+    records, rows = iter(sweep(contest.tasks)), list[dict[str, object]]()
+    for cell in contest.cells:
+        own, table = [next(records) for _ in cell.seeds], cell.scenario.table
+        for row, record in zip(cell.rows(own), own, strict=True):
+            rows.append(row | {"coverage": found_share(table, record, ceil(table.n_rows / 20))})
+    return pd.DataFrame(rows)
+
+
 def play(
-    tables: Sequence[ListedTable], folders: Sequence[Path], entrants: Sequence[str], size: Size, sweep: Sweep, out: Path
+    tables: Sequence[ListedTable],
+    folders: Sequence[Path],
+    entrants: Sequence[str],
+    size: Size,
+    sweep: Sweep,
+    out: Path,
+    protocols: Sequence[str] = PROTOCOLS,
 ) -> list[str]:
-    """Play all protocols and add the runs to those in `out`; names of the tables that no folder has."""
+    """Play protocols and add the runs to those in `out`; names of the tables that no folder has."""
+    for name in protocols:
+        one_of("protocol", name, PROTOCOLS)
     adopt(out)
     found = {table.name: table.found_in(folders) for table in tables}
     for protocol in (SUM, COVERED):
-        own = [table for table in tables if protocol is SUM or table.coverage]
+        own = [table for table in tables if protocol.name in protocols and (protocol is SUM or table.coverage)]
         sources = [source for table in own if (source := found[table.name]) is not None]
         for contest in contests(protocol, sources, entrants, size):
-            keep_runs(contest.run(sweep), out / RUNS, COMMAND, KEY)
-    add_arylation(size.plates, FIRST_SEED, size.rounds or arylation.EXPERIMENTS, sweep, out)
+            keep_runs(run(contest, sweep), out / RUNS, COMMAND, KEY)
+    if PLATES_OF_FIVE in protocols:
+        add_arylation(size.plates, FIRST_SEED, size.rounds or arylation.EXPERIMENTS, sweep, out)
     return [name for name, source in found.items() if source is None]
 
 

@@ -15,6 +15,9 @@ def board(
     ] = None,
     players: Annotated[str | None, typer.Option(help="Names separated by semicolons; ours by default.")] = None,
     peers: Annotated[bool, typer.Option("--peers", help="Other libraries, too, as far as installed.")] = False,
+    protocols: Annotated[str, typer.Option(help="What to play; the page has stored runs of others.")] = (
+        "sum; coverage; plates"
+    ),
     seeds: Annotated[int | None, typer.Option(min=2, help="20 by default; 200 for plates, 3 for slow rivals.")] = None,
     tune: Annotated[bool, typer.Option("--tune", help="Play the tuning tables on other seeds; no page.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="Two seeds, twelve rounds, few players: a minute.")] = False,
@@ -33,7 +36,7 @@ def board(
 
     from alexp_experiments.board import board as playing
     from alexp_experiments.board.tables import listed_tables
-    from alexp_experiments.comparison.tables.contest import OURS, overview, playing_peers
+    from alexp_experiments.comparison.tables.contest import OURS, playing_peers
     from alexp_experiments.core.cache import ResultCache
     from alexp_experiments.core.runner import sweep
     from alexp_experiments.core.tasks import Record, Task
@@ -41,8 +44,9 @@ def board(
     console, store = Console(), None if stored else ResultCache(cache)
     given = [Path(os.environ[name]) for name in ("ALEXP_TABLES", "ALEXP_BOARD") if os.environ.get(name)]
     folders = [*(tables or []), *given]
-    names = None if players is None else [name.strip() for name in players.split(";") if name.strip()]
-    entrants = names or list(playing.QUICK if quick else [*OURS, *(playing_peers(typer.echo) if peers else [])])
+    entrants = _names(players or "") or list(
+        playing.QUICK if quick else [*OURS, *(playing_peers(typer.echo) if peers else [])]
+    )
     size = playing.Size(2, 2, 2, 12) if quick else playing.Size()
     size = size if seeds is None else playing.Size(seeds, min(seeds, size.slow), seeds, size.rounds)
 
@@ -56,9 +60,11 @@ def board(
                 played = [one for one in own if protocol is playing.SUM or one.coverage]
                 some = [source for one in played if (source := one.found_in(folders)) is not None]
                 for contest in playing.contests(protocol, some, entrants, size, playing.TUNING_SEED):
-                    typer.echo(overview(contest.run(run)).to_string(float_format=lambda value: f"{value:.3g}"))
+                    means = playing.run(contest, run).groupby(["table", "entrant", "model"], sort=False)
+                    shown = means[["regret", "coverage", "seconds"]].mean()
+                    typer.echo(shown.to_string(float_format=lambda value: f"{value:.3g}"))
             return
-        if not stored and (missing := playing.play(own, folders, entrants, size, run, out)):
+        if not stored and (missing := playing.play(own, folders, entrants, size, run, out, _names(protocols))):
             console.print(f"left out, because no folder has them: {', '.join(missing)}")
         written = list(playing.write_pages(own, out))
     except (ValueError, FileNotFoundError, ImportError) as error:
@@ -68,3 +74,8 @@ def board(
         raise typer.Exit(130) from None
     for path in written:
         console.print(f"{path}")
+
+
+def _names(text: str) -> list[str]:
+    """Names that semicolons separate."""
+    return [name.strip() for name in text.split(";") if name.strip()]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from math import ceil
 from typing import TYPE_CHECKING, Self, TypedDict
 
 import numpy as np
@@ -161,14 +160,12 @@ class Reached(TypedDict):
     """What a run of n rounds reached; rewards as z-scores.
 
     `regret` is R(n), `gap` how far the best row found is below the best of the table, `top` the share of the best
-    hundredth of the rows that was found and `coverage` that of the best twentieth, `best` the best reward found in the
-    table's unit, `seconds` per round.
+    hundredth of the rows that was found, `best` the best reward found in the table's unit, `seconds` per round.
     """
 
     regret: float
     gap: float
     top: float
-    coverage: float
     best: float
     seconds: float
 
@@ -207,18 +204,19 @@ class TableCell:
 def outcome(table: RealTable, record: Record) -> Reached:
     """What a run on all rows of a table reached."""
     scores, found = table.scores, np.unique(record.chosen)
-
-    def found_of(best: int) -> float:
-        return min(1.0, float(np.sum(scores[found] >= np.sort(scores)[-best])) / best)
-
     return {
         "regret": float(record.regret[-1]),
         "gap": float(scores.max() - scores[found].max()),
-        "top": found_of(table.top),
-        "coverage": found_of(ceil(table.n_rows / 20)),
+        "top": found_share(table, record, table.top),
         "best": float(table.rewards[found].max()),
         "seconds": record.seconds / record.chosen.size,
     }
+
+
+def found_share(table: RealTable, record: Record, best: int) -> float:
+    """Share of the `best` rows of a table that a run found; of rows that are equal to the last of them any will do."""
+    scores, found = table.scores, np.unique(record.chosen)
+    return min(1.0, float(np.sum(scores[found] >= np.sort(scores)[-best])) / best)
 
 
 @dataclass(frozen=True)
