@@ -327,8 +327,11 @@ def draw(runs: pd.DataFrame, protocol: Protocol, path: Path) -> None:
 
 def write_pages(tables: Sequence[ListedTable], out: Path) -> Iterator[Path]:
     """Page and figures from the runs in `out`; yields what was written."""
+    import pandas as pd
+
     runs, plates = stored_runs(out / RUNS, COMMAND), stored_runs(out / PLATES, COMMAND)
     runs = runs[runs["entrant"].isin(list(TABLE_ENTRANTS))]
+    runs = runs.assign(coverage=pd.to_numeric(runs["coverage"], errors="coerce"))  # unknown of runs taken over
     names = [table.name for table in tables]
     for protocol in (SUM, COVERED):
         figure = out / "figures" / f"board-{protocol.name}.png"
