@@ -82,7 +82,7 @@ COVERED = Protocol("coverage", "best", 60, 10, "poor", "coverage")
 PROTOCOLS = (SUM.name, COVERED.name, PLATES_OF_FIVE)
 
 
-class Size(NamedTuple):
+class BoardSize(NamedTuple):
     """How much is played: seeds, seeds of slow rivals, seeds of plates, and rounds (None for the protocol's own)."""
 
     seeds: int = SEEDS
@@ -92,7 +92,7 @@ class Size(NamedTuple):
 
 
 def contests(
-    protocol: Protocol, sources: Sequence[str], entrants: Sequence[str], size: Size, first_seed: int = FIRST_SEED
+    protocol: Protocol, sources: Sequence[str], entrants: Sequence[str], size: BoardSize, first_seed: int = FIRST_SEED
 ) -> Iterator[TableContest]:
     """The runs of a protocol, slow rivals on fewer seeds."""
     rounds = protocol.rounds if size.rounds is None else size.rounds
@@ -122,7 +122,7 @@ def play(
     tables: Sequence[ListedTable],
     folders: Sequence[Path],
     entrants: Sequence[str],
-    size: Size,
+    size: BoardSize,
     sweep: Sweep,
     out: Path,
     protocols: Sequence[str] = PROTOCOLS,

@@ -47,8 +47,8 @@ def board(
     entrants = _names(players or "") or list(
         playing.QUICK if quick else [*OURS, *(playing_peers(typer.echo) if peers else [])]
     )
-    size = playing.Size(2, 2, 2, 12) if quick else playing.Size()
-    size = size if seeds is None else playing.Size(seeds, min(seeds, size.slow), seeds, size.rounds)
+    size = playing.BoardSize(2, 2, 2, 12) if quick else playing.BoardSize()
+    size = size if seeds is None else playing.BoardSize(seeds, min(seeds, size.slow), seeds, size.rounds)
 
     def run(tasks: list[Task]) -> list[Record]:
         return sweep(tasks, workers=workers, cache=store, title="board")
