@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from alexp.problem.candidates import Choices, Pending
+    from alexp.problem.kernels import Kernel
 
     Where: TypeAlias = Choices | FloatArray  # choices, or n dictionary rows (n, P)
 
@@ -228,6 +229,9 @@ class PosteriorGrid(Protocol):
     def reweigh(self, score: Score, power: float) -> None:
         """Learn what is learned from the evidence, to a power, of the last reward."""
 
+    def learned_kernel(self, model: int, cell: int) -> Kernel | None:
+        """The kernel of a component where it is learned; None elsewhere."""
+
     def update(self, row: FloatArray, y: float, index: int | None = None) -> None:
         """Absorb one reward into every cell; `index` is the candidate's, if it is one."""
 
@@ -292,3 +296,7 @@ class FixedRidges:
 
     def reweigh(self, score: Score, power: float) -> None:
         """Nothing is learned from the evidence."""
+
+    def learned_kernel(self, model: int, cell: int) -> Kernel | None:
+        """None is learned."""
+        return None

@@ -93,6 +93,7 @@ def test_every_particle_is_the_regression_that_dense_algebra_gives(inputs, rewar
         np.testing.assert_allclose(family.variance[p], twin.variance(), rtol=1e-6, atol=1e-8)
         np.testing.assert_allclose(family.residuals[p], twin.residual(), rtol=1e-5, atol=1e-8)
         np.testing.assert_allclose(family.log_determinants()[p], twin.determinant(), rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(family.kernel(p)(inputs, inputs), twin.kernel, rtol=1e-7, atol=1e-12)
         np.testing.assert_allclose(mean[p], family.mean[p], rtol=1e-9)
         np.testing.assert_allclose(variance[p], family.variance[p], rtol=1e-9, atol=1e-12)
 

@@ -44,7 +44,7 @@ from alexp.problem.matrices import ModelOnTable
 _SAFE_NOISE = 1e-4
 _NEGLIGIBLE = 1e-12  # weight of models whose noise is not looked into
 SHAPE = 1.0  # a0
-STEPS = 0.1 ** np.arange(27)  # what the smallest ratio is multiplied by: noise down to 1e-15 of the rewards
+STEPS: FloatArray = 0.1 ** np.arange(27.0)  # multiply the smallest ratio: noise down to 1e-15 of the rewards
 MOST = 64  # models that are decomposed
 _EPS = float(np.finfo(np.float64).eps)
 _AFFORDABLE = 2e9  # multiplications of one decomposition
@@ -556,31 +556,44 @@ class StudentMixture(Mixture):
         In place of its smallest ratio, a model has that ratio divided by 1, 10, 100, ..., together of the same prior
         weight, and weighed by their evidence. Decisions are not made on these.
         """
-        smallest, evidence = int(np.argmin(self.ratios)), self._evidence
-        ratios, rest = self.ratios[smallest] * STEPS, weights.copy()
+        evidence, rest = self._evidence, weights.copy()
         logs, found = [np.zeros(0)], [np.zeros(0)]
-        likeliest = np.argsort(-weights[smallest], kind="stable")[:MOST] if self._weighs_alike and len(rewards) else ()
-        learned = () if self.grid.multiples is None else np.flatnonzero(~np.isnan(self.grid.multiples[smallest]))
-        for j in (int(j) for j in likeliest if weights[smallest, j] > _NEGLIGIBLE and j not in learned):
-            if (own := self._spectrum(j, rows, rewards)) is not None:
+        for j, cells, largest in self._open_ratios(weights) if self._weighs_alike and len(rewards) else ():
+            weight, ratios = float(weights[cells, j].sum()), np.asarray(largest * STEPS)
+            if weight > _NEGLIGIBLE and (own := self._spectrum(j, cells, rows, rewards)) is not None:
                 residuals, determinants = (values[:, None] for values in own.at(ratios))
                 scores = self.power * evidence.log_evidence(ratios[:, None], residuals, determinants)[:, 0]
-                logs.append(np.log(weights[smallest, j] / scores.size) + scores - scores[0])
+                logs.append(np.log(weight / scores.size) + scores - scores[0])
                 found.append(evidence.noise_variances(ratios[:, None], residuals)[:, 0])
-                rest[smallest, j] = 0.0
+                rest[cells, j] = 0.0
         exponents = np.concatenate(logs)
         top = float(exponents.max(initial=0.0))
         shares, others = np.exp(exponents - top), np.exp(-top) * rest
         total = float(shares @ np.concatenate(found)) + float(np.sum(others * self.noise_variances))
         return total / float(shares.sum() + others.sum())
 
-    def _spectrum(self, j: int, rows: FloatArray, rewards: FloatArray) -> Spectrum | None:
-        """Of the divided features of model j, or of its kernel."""
+    def _open_ratios(self, weights: FloatArray) -> Iterator[tuple[int, list[int], float]]:
+        """Models whose noise may be below what they consider: their number, the cells in question and a ratio there.
+
+        The cell of the smallest ratio; where ratios are learned all cells, first the likeliest, whose ratio it is.
+        """
+        smallest, multiples = int(np.argmin(self.ratios)), self.grid.multiples
+        learned = np.zeros(weights.shape[1], dtype=bool) if multiples is None else ~np.isnan(multiples[0])
+        for j in np.argsort(-np.where(learned, weights.sum(axis=0), weights[smallest]), kind="stable")[:MOST].tolist():
+            if multiples is None or not learned[j]:
+                yield j, [smallest], float(self.ratios[smallest])
+            else:
+                cells = np.argsort(-weights[:, j], kind="stable").tolist()
+                yield j, cells, float(self.ratios[0] * multiples[cells[0], j])
+
+    def _spectrum(self, j: int, cells: Sequence[int], rows: FloatArray, rewards: FloatArray) -> Spectrum | None:
+        """Of the divided features of model j, or of its kernel in the first of some cells."""
         own = np.ascontiguousarray(rows[:, self._columns[self._offsets[j] : self._offsets[j + 1]]])
         divisors = self._divisors if self._calibration is None else self._calibration.divisors
         model = None if self._tables is None else self._tables[j]
         if model is not None and model.kernel is not None:
-            return spectrum(Scaled.of(model.kernel, float(divisors[j]) ** -2), own, rewards, self._intercept)
+            kernel = self.grid.learned_kernel(j, cells[0]) or model.kernel
+            return spectrum(Scaled.of(kernel, float(divisors[j]) ** -2), own, rewards, self._intercept)
         own = own if model is None or model.origin is None else own - model.origin
         return spectrum(None, own / divisors[j], rewards, self._intercept)
 

@@ -369,6 +369,10 @@ class OnePassGrid:
         for family in self._learning.values():
             family.reweigh(score, power)
 
+    def learned_kernel(self, model: int, cell: int) -> Kernel | None:
+        """The kernel of a particle; None for models without."""
+        return self._learning[model].kernel(cell) if model in self._learning else None
+
     def _share(self) -> dict[int, tuple[KernelRows, int]]:
         """Where the kernel rows of each model come from: those on one table are made together."""
         tables: dict[int, dict[int, ModelOnTable]] = {}

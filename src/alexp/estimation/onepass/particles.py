@@ -102,6 +102,12 @@ class ParticleFamily:
         """The same in units of the first ratio of other models."""
         return self.ratios / self._unit
 
+    def kernel(self, particle: int) -> Matern:
+        """The kernel of a particle, on the model's columns."""
+        scales = np.zeros(self._weights.size)
+        scales[self._active] = np.exp(self.theta[particle, :-1]) / self._weights[self._active]
+        return Matern(2.5, lengthscale=1.0, unit=1.0, scales=tuple(scales.tolist()))
+
     # -- rewards -----------------------------------------------------------------------------------------------------
 
     def update(self, at: PointTold, y: float) -> None:
