@@ -304,7 +304,7 @@ def _sources(tables: Sequence[ListedTable]) -> str:
 def draw(runs: pd.DataFrame, protocol: Protocol, path: Path) -> None:
     """One row per entrant, one mark per table: R(100) in units of random play's, or coverage."""
     names, tables = entrants_in(runs), tables_in(runs)
-    figure, axes = new_figure(1, 1, width=7.4, height=1.6 + 0.32 * len(names))
+    figure, axes = new_figure(1, 1, width=7.4, height=2.0 + 0.32 * len(names))
     ax = axes[0, 0]
     for k, table in enumerate(tables):
         marks = []
@@ -321,7 +321,7 @@ def draw(runs: pd.DataFrame, protocol: Protocol, path: Path) -> None:
     ax.set_xlim(left=0.0)
     ax.set_title(titles[protocol], fontsize=9)
     label_rows(ax, [arylation.shown(name) for name in names])
-    ax.legend(loc="best", frameon=False, fontsize=8)
+    figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False, fontsize=8)
     save_figure(figure, path)
 
 
