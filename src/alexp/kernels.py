@@ -7,6 +7,7 @@ which subclass `Stationary` or `Kernel`.
 """
 
 from alexp.problem.kernels import (
+    ARD,
     RBF,
     Function,
     Kernel,
@@ -19,4 +20,16 @@ from alexp.problem.kernels import (
     Tanimoto,
 )
 
-__all__ = ["RBF", "Function", "Kernel", "Linear", "Matern", "Precomputed", "Product", "Stationary", "Sum", "Tanimoto"]
+__all__ = [
+    "ARD",
+    "RBF",
+    "Function",
+    "Kernel",
+    "Linear",
+    "Matern",
+    "Precomputed",
+    "Product",
+    "Stationary",
+    "Sum",
+    "Tanimoto",
+]

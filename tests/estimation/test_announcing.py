@@ -10,6 +10,7 @@ import pytest
 import alexp
 from alexp.estimation import announcing
 from alexp.estimation.announcing import TooLargeError, expected, machine_memory
+from alexp.kernels import ARD, Matern
 from alexp.problem.groups import AllSubsets
 
 RNG = np.random.default_rng(0)
@@ -146,7 +147,7 @@ def test_memory_is_what_was_expected(name):
 
 
 def test_memory_after_a_hundred_candidates():
-    models = alexp.ModelClass.from_inputs(RNG.uniform(size=(300, 4)), lengthscales=[1.0])
+    models = alexp.ModelClass.from_inputs(RNG.uniform(size=(300, 4)), Matern(), lengthscales=[1.0])
     cost = expected(models, 300, 5)
     opt = alexp.EvidenceMixture(models, table(300), repeats=False, random_state=0)
     grid = opt.belief.mixture.grid
@@ -158,6 +159,16 @@ def test_memory_after_a_hundred_candidates():
     copies = {id(family._block): family._block.rows for family in grid.families}.values()
     kept += sum(rows.nbytes for rows in copies if rows.base is None)
     assert cost.later == pytest.approx(kept, rel=0.02)
+
+
+def test_memory_of_particles_after_a_hundred_candidates():
+    models = alexp.ModelClass.from_matrices({"x": RNG.uniform(size=(300, 4))}, kernels={"x": ARD()})
+    opt = alexp.EvidenceMixture(models, table(300), repeats=False, random_state=0)
+    (family,) = opt.belief.mixture.grid.families
+    for step in range(100):
+        opt.tell(opt.ask(), float(np.sin(step)))
+    kept = sum(array.nbytes for array in (family._z, family._sums, family._factors, family.mean, family.variance))
+    assert kept / 3.0 <= expected(models, 300, 5).later <= 3.0 * kept
 
 
 def test_memory_of_the_machine_or_of_less(tmp_path, monkeypatch):

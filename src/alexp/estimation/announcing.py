@@ -16,7 +16,7 @@ points measured, agents   8 M D^2                               `costs.agents_fr
 Kernel rows are kept in chunks that double: D counts as 16 at first, and as 128 after a hundred different candidates.
 Values come with copies of columns that are no neighbours, 8 N bytes each. Packed factors are copied for pending trials.
 Lists of columns take 16 M d bytes. Seconds are those of one core; both estimates are within a factor of about three of
-what was measured.
+what was measured. A kernel with learned lengthscales (`kernels.ARD`) counts as one model per particle.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ from alexp.estimation.factory import (
     prefers_points,
     takes_one_pass,
 )
+from alexp.estimation.onepass.particles import PARTICLES
+from alexp.problem.kernels import ARD
 
 if TYPE_CHECKING:
     from alexp.problem.models import ModelClass
@@ -111,8 +113,10 @@ def expected(models: ModelClass, n_candidates: int, ridges: int) -> Cost:
         return Cost(0.0, listed, listed)
     extent = Extent(m, features / m, models.n_columns, ridges, n)
     kernels = models.kernels is not None
+    learned = sum(isinstance(kernel, ARD) for kernel in models.kernels or ())
     if ridges > 1 and not models.is_contextual and takes_one_pass(models, n, ridges):
         listed += 8.0 * n * _copied(models)
+        extent = extent._replace(models=m + (PARTICLES - 1) * learned)  # every particle has values of its own
         at_first, later = (_values(extent, kernels, points) for points in (_FIRST, _LATER))
         seconds = (_KERNELS if kernels else 1.0) * one_pass(extent)
         return Cost(seconds, listed + at_first, listed + later)

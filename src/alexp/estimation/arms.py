@@ -27,6 +27,7 @@ from alexp.estimation.posteriors import (
     Component,
     ComponentValues,
     Envelope,
+    FixedRidges,
     Score,
     dictionary_rows,
     feature_major,
@@ -414,7 +415,7 @@ class ArmBanks:
         self._read_off(range(len(fresh)))
 
 
-class ArmGrid:
+class ArmGrid(FixedRidges):
     """A `PosteriorGrid` of `ArmBanks`.
 
     Parameters

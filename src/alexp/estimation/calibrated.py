@@ -25,7 +25,7 @@ import numpy as np
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.estimation.checking import Following
 from alexp.estimation.mixture.making import ratio_mixture
-from alexp.estimation.mixture.mixture import Mixture, StudentEvidence, reward_unit
+from alexp.estimation.mixture.mixture import StudentMixture, reward_unit
 from alexp.problem.candidates import CandidateTable, Choices
 from alexp.problem.models import ModelClass
 
@@ -57,7 +57,9 @@ class PriorLedger(Following):
 
     def restart(self) -> None:
         """Forget all rewards."""
-        self._mixture: Mixture = ratio_mixture(self._models, self._candidates, RATIOS, None, 1.0)
+        mixture = ratio_mixture(self._models, self._candidates, RATIOS, None, 1.0)
+        assert isinstance(mixture, StudentMixture)
+        self._mixture = mixture
         self._rewards: list[float] = []  # those that fix the unit
         self._unit: float | None = None
 
@@ -73,7 +75,7 @@ class PriorLedger(Following):
             known = np.array(self._rewards)
             if t >= FIRST and np.ptp(known) > 0.0:
                 squares = float(np.square(known - known.mean()).sum())
-                self._unit = reward_unit(squares, float(known.mean()), len(known))
+                self._unit = self._mixture.unit = reward_unit(squares, float(known.mean()), len(known))
 
     def gap(self, choices: Choices, position: int, delta: float) -> PriorGap | None:
         """The smallest epsilon for the choice at `position`, once there are rewards beyond the first.
@@ -83,13 +85,9 @@ class PriorLedger(Following):
         from scipy.special import stdtr  # slow to import, and needed here only
 
         assert self._unit is not None
-        grid, ratios = self._mixture.grid, np.array(RATIOS)
-        formula = StudentEvidence(float(self._mixture.n_observations - grid.n_constants), self._unit)
-        logs = grid.evidence(lambda residuals, volumes: formula.log_evidence(ratios, residuals, volumes))
-        logs = logs + self._log_prior
+        logs = self._mixture.log_evidence() + self._log_prior
         weights = np.exp(logs - logs.max())
         weights /= weights.sum()
-        variances = formula.noise_variances(ratios, grid.residuals())
         ranked = np.sort(weights, axis=None)
         left_out = int(np.searchsorted(np.cumsum(ranked), _LEFT_OUT * delta))
         least = float(ranked[left_out - 1]) if left_out else 0.0
@@ -97,7 +95,7 @@ class PriorLedger(Following):
             return None
         others = np.arange(len(choices)) != position
         shares, means, scales = [], [], []
-        for part in grid.components(weights, variances, choices, least=least):
+        for part in self._mixture.components(weights, choices, least=least):
             scale = np.sqrt(part.variance)
             shares.append(part.share)
             means.append((part.mean - part.mean[position])[others])
@@ -105,7 +103,7 @@ class PriorLedger(Following):
         rest = float(weights[weights <= least].sum())
         share, mean = (1.0 - rest) * np.array(shares)[:, None], np.array(means)
         scale = np.maximum(np.array(scales), 1e-12 * np.sqrt(self._unit))
-        freedom = 2.0 * formula.shape
+        freedom = self._mixture.freedom
 
         def chance(epsilon: float) -> float:
             return rest + float((share * stdtr(freedom, (mean - epsilon) / scale)).sum())

@@ -82,8 +82,8 @@ def believe(
         cells.append(fits)
     formula = StudentEvidence(len(told) - int(models.intercept), unit)
     residuals = np.array([fits.residuals() for fits in cells])
-    evidence = formula.log_evidence(_RATIOS, residuals, np.array([fits.log_determinants() for fits in cells]))
-    noise = formula.noise_variances(_RATIOS, residuals)
+    evidence = formula.log_evidence(_RATIOS[:, None], residuals, np.array([fits.log_determinants() for fits in cells]))
+    noise = formula.noise_variances(_RATIOS[:, None], residuals)
     weights = np.exp(evidence - evidence.max())
     weights /= weights.sum()
     moments = CandidateMoments.empty(len(choices))
@@ -125,7 +125,7 @@ def _log_evidence(models: ModelClass, sizes: FloatArray, told: Rewards, unit: fl
             bank.update(row, y)
         banks.append(bank)
     fits = np.array([bank.residuals() for bank in banks]), np.array([bank.log_determinants() for bank in banks])
-    scores = StudentEvidence(t, unit).log_evidence(_FINE_RATIOS, *fits)
+    scores = StudentEvidence(t, unit).log_evidence(_FINE_RATIOS[:, None], *fits)
     return float(np.logaddexp.reduce(scores, axis=None))
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from alexp.problem.candidates import Choices, Pending
+    from alexp.problem.kernels import Kernel
 
     Where: TypeAlias = Choices | FloatArray  # choices, or n dictionary rows (n, P)
 
@@ -203,8 +204,13 @@ class LinearPosteriors(Posteriors, Protocol):
 class Score(Protocol):
     """Log evidence of components, up to a common constant."""
 
-    def __call__(self, residuals: FloatArray, determinants: FloatArray) -> FloatArray:
-        """From F_j and log det(V_j / ridge_j^2) of all cells, (cells, M) each; must not rise in either."""
+    def __call__(
+        self, residuals: FloatArray, determinants: FloatArray, multiples: FloatArray | None = None
+    ) -> FloatArray:
+        """From F_j and log det(V_j / ridge_j^2) of all cells, (cells, M) each; must not rise in either.
+
+        `multiples` are ridge_j^2 in units of the first cell's where these are learned, and NaN elsewhere.
+        """
 
 
 @runtime_checkable
@@ -225,6 +231,16 @@ class PosteriorGrid(Protocol):
     @property
     def n_constants(self) -> int:
         """Degrees of freedom that flat constants have taken: one for each that has had a reward."""
+
+    @property
+    def multiples(self) -> FloatArray | None:
+        """Squared ridges in units of the first cell's where they are learned, (cells, M), else NaN; None if none is."""
+
+    def reweigh(self, score: Score, power: float) -> None:
+        """Learn what is learned from the evidence, to a power, of the last reward."""
+
+    def learned_kernel(self, model: int, cell: int) -> Kernel | None:
+        """The kernel of a component where it is learned; None elsewhere."""
 
     def update(self, row: FloatArray, y: float, index: int | None = None) -> None:
         """Absorb one reward into every cell; `index` is the candidate's, if it is one."""
@@ -281,3 +297,16 @@ class PosteriorGrid(Protocol):
 
     def restore(self, state: Packable) -> None:
         """Continue from `state`."""
+
+
+class FixedRidges:
+    """A `PosteriorGrid` that learns nothing but coefficients."""
+
+    multiples: FloatArray | None = None
+
+    def reweigh(self, score: Score, power: float) -> None:
+        """Nothing is learned from the evidence."""
+
+    def learned_kernel(self, model: int, cell: int) -> Kernel | None:
+        """None is learned."""
+        return None

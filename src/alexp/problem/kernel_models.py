@@ -17,6 +17,7 @@ from alexp.common.warning import caution
 from alexp.problem.dictionaries import Dictionary, Polynomial
 from alexp.problem.domains import Box, Interval
 from alexp.problem.kernels import (
+    ARD,
     Kernel,
     Linear,
     Matern,
@@ -253,7 +254,7 @@ def subset_models(
 def _at_lengthscales(kernel: Kernel, lengthscales: Sequence[float] | None) -> list[Kernel]:
     if not isinstance(kernel, Kernel):
         raise TypeError(f"kernel must be a kernel such as alexp.kernels.Matern(), got {type(kernel).__name__}")
-    if not isinstance(kernel, Stationary) or lengthscales is None:
+    if not isinstance(kernel, Stationary) or isinstance(kernel, ARD) or lengthscales is None:
         return [kernel]
     return [kernel.replaced(lengthscale=scale) for scale in _distinct_scales(lengthscales)]
 
@@ -365,8 +366,8 @@ def factorial_models(
             "components must be a non-empty dict of name -> description, or of name -> {name: description}"
         )
     base = Matern() if kernel is None else kernel
-    if not isinstance(base, Stationary):
-        raise TypeError(f"kernel must be Matern, RBF or another Stationary kernel, got {base!r}")
+    if not isinstance(base, Stationary) or isinstance(base, ARD):
+        raise TypeError(f"kernel must be Matern, RBF or another Stationary kernel but ARD, got {base!r}")
     scales = _distinct_scales(lengthscales)
     levels = {str(name): find_levels(str(name), given, n_first) for name, given in components.items()}
     sizes = {name: own.codes.size for name, own in levels.items()}

@@ -8,6 +8,7 @@ from copy import copy
 from dataclasses import dataclass, fields
 from functools import cached_property, reduce
 from inspect import isabstract
+from math import exp, inf, sqrt
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
@@ -654,6 +655,48 @@ class Matern(Stationary, stored_as="matern"):
         if self.nu == 0.5:
             return np.asarray(decay)
         return np.asarray((1.0 + a) * decay if self.nu == 1.5 else (1.0 + a * (1.0 + a / 3.0)) * decay)
+
+
+@dataclass(frozen=True)
+class ARD(Matern, stored_as="ard"):
+    """Matern 5/2 with a lengthscale per input that is learned from the rewards (automatic relevance determination).
+
+    Inputs are divided by their ranges over the candidates, and log l_k = c + e_k: an `EvidenceMixture` integrates over
+    lengthscales and noise by particles, see `estimation/onepass/particles.py`. As a kernel by itself, for algorithms
+    that do not learn lengthscales, it has the prior's median for every input, 0.5 exp(sqrt(2)) sqrt(d).
+
+    >>> ARD().fitted(np.array([[0.0, 7.0], [4.0, 9.0]])).scales
+    (4.0, 2.0)
+    """
+
+    nu: float = 2.5
+    name = "Matern 5/2, a lengthscale per input"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.nu != 2.5 or not self.relative:
+            raise ValueError("a kernel with learned lengthscales is Matern 5/2, in units of the candidates' ranges")
+
+    @staticmethod
+    def median(d: int) -> float:
+        """The prior's median lengthscale of d inputs, in units of their ranges."""
+        return 0.5 * exp(sqrt(2.0)) * sqrt(max(d, 1))
+
+    def fitted(self, x: Rows) -> Self:
+        """With the columns' ranges over the candidates x (N, d)."""
+        if self.is_fitted:
+            return self
+        varying = np.array(column_scales(x)) > 0.0
+        low, high = np.full(x.shape[1], inf), np.full(x.shape[1], -inf)
+        for rows in dense_blocks(x):
+            low, high = np.minimum(low, rows.min(axis=0)), np.maximum(high, rows.max(axis=0))
+        ranges = np.where(varying, high - low, 0.0)
+        return self.replaced(scales=tuple(ranges.tolist()), unit=1.0, lengthscale=self.median(int(varying.sum())))
+
+    @property
+    def input_weights(self) -> FloatArray:
+        """1 / range of each input, (d,), zero for constant ones."""
+        return reciprocals(self.scales or ())
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from alexp.problem.kernel_models import AUTO, LINEAR, Choice, KernelChoice
-from alexp.problem.kernels import RBF, Kernel, Linear, Matern, Stationary, Tanimoto, kernel_classes
+from alexp.problem.kernels import ARD, RBF, Kernel, Linear, Matern, Stationary, Tanimoto, kernel_classes
 
 _KERNELS: dict[str, Kernel] = {
     "linear": Linear(),
@@ -16,6 +16,7 @@ _KERNELS: dict[str, Kernel] = {
     "matern32": Matern(1.5),
     "matern52": Matern(2.5),
     "rbf": RBF(),
+    "ard": ARD(),
 }
 
 
@@ -61,7 +62,7 @@ def _kernel(text: str) -> Kernel:
         number = float(scale)
     except ValueError:
         raise ValueError(f"the lengthscale in {text!r} must be a number") from None
-    if isinstance(kernel, Stationary):
+    if isinstance(kernel, Stationary) and not isinstance(kernel, ARD):
         return kernel.replaced(lengthscale=number)
     raise ValueError(f"{word} has no lengthscale, got {text!r}")
 

@@ -178,7 +178,8 @@ def test_draws_have_the_posterior_and_the_far_ones_stay_at_their_means(monkeypat
     mean, variance = mean[choices.indices], variance[choices.indices]
     assert np.all(np.abs(draws.mean(axis=0) - mean) < 5 * np.sqrt(variance / len(draws)))
     assert np.all(np.abs(draws.var(axis=0) / variance - 1.0) < 5 * np.sqrt(2 / len(draws)))
-    monkeypatch.setattr("alexp.estimation.onepass.grid.MOST_DRAWN", 10)
+    for module in ("grid", "regressions"):
+        monkeypatch.setattr(f"alexp.estimation.onepass.{module}.MOST_DRAWN", 10)
     few = one.draw(0, j, choices, rng.standard_normal(one.n_normals(j)), 0.3)
     moved = np.flatnonzero(np.abs(few - mean) > 1e-9)
     assert set(moved) == set(np.argsort(-(mean + 2 * np.sqrt(variance)))[:10])

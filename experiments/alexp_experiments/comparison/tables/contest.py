@@ -204,14 +204,19 @@ class TableCell:
 def outcome(table: RealTable, record: Record) -> Reached:
     """What a run on all rows of a table reached."""
     scores, found = table.scores, np.unique(record.chosen)
-    limit = np.sort(scores)[-table.top]
     return {
         "regret": float(record.regret[-1]),
         "gap": float(scores.max() - scores[found].max()),
-        "top": min(1.0, float(np.sum(scores[found] >= limit)) / table.top),
+        "top": found_share(table, record, table.top),
         "best": float(table.rewards[found].max()),
         "seconds": record.seconds / record.chosen.size,
     }
+
+
+def found_share(table: RealTable, record: Record, best: int) -> float:
+    """Share of the `best` rows of a table that a run found; of rows that are equal to the last of them any will do."""
+    scores, found = table.scores, np.unique(record.chosen)
+    return min(1.0, float(np.sum(scores[found] >= np.sort(scores)[-best])) / best)
 
 
 @dataclass(frozen=True)
@@ -231,6 +236,8 @@ class TableContest:
         rounds: int = 100,
         plate: int = 1,
         repeats: bool = False,
+        first: int = 5,
+        start: str = "random",
     ) -> Self:
         """Check the names; errors list the valid ones. Who plays with one model at a time has a cell for each."""
         for goal in goals:
@@ -245,7 +252,7 @@ class TableContest:
             table = load_table(source)
             if not repeats and rounds > table.n_rows:
                 raise ValueError(f"{table.name} has {table.n_rows} rows, too few for {rounds} rounds without repeats")
-            base = RealScenario.of(source, steps=rounds, plate=plate, repeats=repeats)
+            base = RealScenario.of(source, steps=rounds, plate=plate, repeats=repeats, first=first, start=start)
             for name in wanted:
                 entrant = TABLE_ENTRANTS[name]
                 if not entrant.plays(table) or (entrant.is_peer and plate > 1):

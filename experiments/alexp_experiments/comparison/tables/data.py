@@ -214,7 +214,7 @@ def far_apart(maps: Sequence[FloatArray], size: int, rng: np.random.Generator) -
 
 
 _ROWS, _FIRST = 114, 115  # purposes of random numbers: the rows that take part, and the first that are measured
-STARTS = ("random", "designed")
+STARTS = ("random", "designed", "poor")
 
 
 @dataclass(frozen=True)
@@ -229,7 +229,8 @@ class RealScenario(Scenario):
     only : number of the model that is kept, if not all of them are.
     repeats : whether a row may be measured twice.
     first : rows whose rewards all players get before the first ask. They count as rounds.
-    start : "random", the same for all algorithms under a seed; or "designed", rows that are spread out in all maps.
+    start : "random", the same for all algorithms under a seed; "poor", likewise, of the rows below the median; or
+        "designed", rows that are spread out in all maps.
     plate : rounds that are asked for at a time.
     resolution : rows that take part, drawn by the seed; all by default.
     """
@@ -330,6 +331,8 @@ class RealEnvironment(ModelEnvironment):
         rng, size = Streams(seed).generator(_FIRST), min(scenario.first, scenario.steps - 1)
         if scenario.start == "random":
             self.first = rng.permutation(rows.size)[:size].tolist()
+        elif scenario.start == "poor":
+            self.first = rng.permutation(np.flatnonzero(scores < np.median(scores)))[:size].tolist()
         else:
             maps = [features[rows] for features in scenario.table.maps.values()]
             self.first = far_apart(maps, size, rng)

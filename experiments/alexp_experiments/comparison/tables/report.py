@@ -169,14 +169,14 @@ def draw_tables(runs: pd.DataFrame, rounds: int, plate: int, path: Path) -> None
     axes[0, 0].axvline(1.0, color="0.5", lw=0.8, zorder=0)
     axes[0, 0].set_title(f"R({rounds}) in units of random play's", fontsize=9)
     axes[0, 1].set_title(f"share of the top 1% found by round {rounds}", fontsize=9)
-    _label(axes[0, 0], [shown(name) for name in names])
-    _label(axes[0, 1], [""] * len(names))
+    label_rows(axes[0, 0], [shown(name) for name in names])
+    label_rows(axes[0, 1], [""] * len(names))
     handles, labels = axes[0, 1].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=5, frameon=False, fontsize=8)
     save_figure(figure, path)
 
 
-def _label(ax: Axes, names: list[str]) -> None:
+def label_rows(ax: Axes, names: list[str]) -> None:
     ax.set_yticks(np.arange(len(names)), names)
     ax.set_ylim(len(names) - 0.5, -0.5)
     for row in range(0, len(names), 2):
@@ -289,14 +289,14 @@ def _section(runs: pd.DataFrame, goal: str, repeats: bool) -> list[str]:
     if goal == "best":
         top: Column = ("top 1%", lambda name: _mean(found, name, tables, lambda own: own.top.mean))
         mean: Column = ("mean", lambda name: _mean(found, name, tables, lambda own: own.gap.mean, 3))
-        return [PROSE.line("best", seeds=seeds), _grid(found, names, tables, _gap, [mean, top])]
+        return [PROSE.line("best", seeds=seeds), grid(found, names, tables, _gap, [mean, top])]
     columns = [_against(runs, tables, reference) for reference in (BEST_OF_ONE, BOTORCH)]
     kept = [column for column in columns if column is not None]
     against = "n times the best reward of the table" if repeats else "the sum of the n best rewards of the table"
     said = PROSE("columns") if kept else ""
     error = "mean" if repeats else "mean ± standard error"
     parts = [PROSE.line("sum", against=against, error=error, seeds=seeds, columns=f" {said.strip()}" if said else "")]
-    parts += [_grid(found, names, tables, _mean_regret if repeats else _regret, kept)]
+    parts += [grid(found, names, tables, _mean_regret if repeats else _regret, kept)]
     if repeats and (kernels := columns[0] and columns[0][1](OURS)):
         single = by_table(best_of_one(runs))
         pairs = {table: (found[OURS, table].regret.mean, single[BEST_OF_ONE, table].regret.mean) for table in tables}
@@ -348,7 +348,7 @@ def _mean(
     return f"{sum(own) / len(own):.{digits}f}" if len(own) == len(tables) else ""
 
 
-def _grid(
+def grid(
     found: dict[tuple[str, str], Found],
     names: Sequence[str],
     tables: Sequence[str],

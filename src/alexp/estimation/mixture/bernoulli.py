@@ -33,7 +33,14 @@ from alexp.common.schema import floats, record
 from alexp.estimation.arms import ArmColumns, Piece
 from alexp.estimation.mixture.calibrating import Divisors
 from alexp.estimation.mixture.mixture import Mixture, quantile, sides
-from alexp.estimation.posteriors import CandidateMoments, Component, ComponentValues, Score, dictionary_rows
+from alexp.estimation.posteriors import (
+    CandidateMoments,
+    Component,
+    ComponentValues,
+    FixedRidges,
+    Score,
+    dictionary_rows,
+)
 from alexp.problem.candidates import NOTHING, Choices, Pending
 
 SCALES = (0.3, 1.0, 3.0)  # prior standard deviations of the logit, constants aside
@@ -149,7 +156,7 @@ def sigmoid(eta: FloatArray) -> FloatArray:
     return np.asarray(0.5 * (1.0 + np.tanh(0.5 * eta)))
 
 
-class LogitGrid:
+class LogitGrid(FixedRidges):
     """A `PosteriorGrid` of logistic regressions.
 
     Parameters

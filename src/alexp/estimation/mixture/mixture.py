@@ -44,7 +44,7 @@ from alexp.problem.matrices import ModelOnTable
 _SAFE_NOISE = 1e-4
 _NEGLIGIBLE = 1e-12  # weight of models whose noise is not looked into
 SHAPE = 1.0  # a0
-STEPS = 0.1 ** np.arange(27)  # what the smallest ratio is multiplied by: noise down to 1e-15 of the rewards
+STEPS: FloatArray = 0.1 ** np.arange(27.0)  # multiply the smallest ratio: noise down to 1e-15 of the rewards
 MOST = 64  # models that are decomposed
 _EPS = float(np.finfo(np.float64).eps)
 _AFFORDABLE = 2e9  # multiplications of one decomposition
@@ -75,8 +75,8 @@ class StudentEvidence(NamedTuple):
     E[s^2] r ||phi||^2_{V_c^-1}, where E[s^2] stands for 1 / E[1/s^2] = (b0 + F_c / (2 r)) / (a0 + t/2), since the mean
     itself is infinite before the first reward. a0 = 1 everywhere; `reward_unit` says what b0 is.
 
-    `freedom` is t less what constants take, `unit` is b0. Ratios r have shape (R,), residuals F and log determinants
-    log det(V / r) shape (R, M).
+    `freedom` is t less what constants take, `unit` is b0. Residuals F and log determinants log det(V / r) have shape
+    (R, M), ratios r shape (R, 1), or (R, M) where models have ratios of their own.
     """
 
     freedom: float
@@ -89,16 +89,16 @@ class StudentEvidence(NamedTuple):
 
     def log_evidence(self, ratios: FloatArray, residuals: FloatArray, determinants: FloatArray) -> FloatArray:
         """Log evidence of every component, (R, M), up to a constant: b0's logarithm is left out."""
-        volumes = self.freedom * np.log(ratios)[:, None] + determinants
+        volumes = self.freedom * np.log(ratios) + determinants
         return np.asarray(-self.shape * np.log1p(self._excess(ratios, residuals)) - 0.5 * volumes)
 
     def noise_variances(self, ratios: FloatArray, residuals: FloatArray) -> FloatArray:
         """r E[s^2] of every component, (R, M)."""
-        return np.asarray(ratios[:, None] * (self.unit * (1.0 + self._excess(ratios, residuals)) / self.shape))
+        return np.asarray(ratios * (self.unit * (1.0 + self._excess(ratios, residuals)) / self.shape))
 
     def _excess(self, ratios: FloatArray, residuals: FloatArray) -> FloatArray:
         """F / (2 r b0): exactly the same for units of rewards that differ by a power of two."""
-        return residuals / self.unit / (2.0 * ratios[:, None])
+        return residuals / self.unit / (2.0 * ratios)
 
 
 def reward_unit(squares: float, mean: float, mass: float) -> float:
@@ -260,6 +260,12 @@ class Mixture:
         self.grid.update(row, y, index)
         if self._calibration is not None:
             self.grid = self._calibration.after(self.grid, row, y)
+        self._count(y)
+        if self.grid.multiples is not None:
+            self.grid.reweigh(self._score, self.power)
+
+    def _count(self, y: float) -> None:
+        """Take a reward into the statistics of all rewards."""
 
     def log_evidence(self) -> FloatArray:
         """Log evidence of every component up to a common constant, shape (cells, M); minus infinity if negligible."""
@@ -277,10 +283,22 @@ class Mixture:
         """The mass, less the degree of freedom that the flat prior of an intercept takes, or of each arm's."""
         return max(self.mass - self.grid.n_constants, 0)
 
-    def _score(self, residuals: FloatArray, determinants: FloatArray) -> FloatArray:
-        """Log evidence from penalised residuals and log determinants, (cells, M) each."""
-        scale = np.array([2.0 * noise**2 for noise in self.noise])[:, None]
-        return np.asarray(-residuals / scale - 0.5 * determinants + (-self._freedom * np.log(self.factors))[:, None])
+    def _score(
+        self, residuals: FloatArray, determinants: FloatArray, multiples: FloatArray | None = None
+    ) -> FloatArray:
+        """Log evidence from penalised residuals and log determinants, (cells, M) each; see `Score`."""
+        noise, factors = self._levels(self.noise, multiples), self._levels(self.factors, multiples)
+        return np.asarray(-residuals / (2.0 * noise**2) - 0.5 * determinants + -self._freedom * np.log(factors))
+
+    def _levels(self, levels: FloatArray, multiples: FloatArray | None) -> FloatArray:
+        """Noise levels of all components, (cells, 1) or (cells, M), from those of the cells (cells,).
+
+        Where ridges are learned the noise is the stated one; if several levels are considered, the prior's scale is.
+        """
+        if multiples is None:
+            return levels[:, None]
+        own = np.sqrt(multiples) if np.ptp(self.factors) > 0.0 else np.where(np.isnan(multiples), np.nan, 1.0)
+        return _of_components(levels, own)
 
     def log_weights(self) -> FloatArray:
         """Logarithms of the components' weights up to a constant: power x log evidence + log prior, (cells, M)."""
@@ -308,7 +326,7 @@ class Mixture:
         wrong = np.argwhere(~(scores < np.inf))
         if wrong.size:
             raise NotFiniteError("evidence", int(wrong[0, 1]))
-        sizes = np.sqrt(self.grid.residuals()) / self.noise[:, None]
+        sizes = np.sqrt(self.grid.residuals()) / self._levels(self.noise, self.grid.multiples)
         with np.errstate(over="ignore"):
             return np.asarray(-0.5 * (sizes - sizes.min()) * (sizes + sizes.min()))
 
@@ -335,11 +353,14 @@ class Mixture:
     @cached_property
     def noise_variances(self) -> FloatArray:
         """Variance of the noise in every component, shape (cells, M); kept until the next reward, not to be written."""
-        return np.repeat(self.noise[:, None] ** 2, self._sizes.size, axis=1)
+        noise = self._levels(self.noise, self.grid.multiples)
+        return np.broadcast_to(noise**2, (len(noise), self._sizes.size)).copy()
 
     def noise_variance(self, weights: FloatArray) -> float:
         """Posterior mean of the noise variance under weights (cells, M)."""
-        return float(weights.sum(axis=1) @ self.noise**2)
+        if self.grid.multiples is None:
+            return float(weights.sum(axis=1) @ self.noise**2)
+        return float(np.sum(weights * self.noise_variances))
 
     def estimated_noise(self, weights: FloatArray, rows: FloatArray, rewards: FloatArray) -> float:
         """The noise variance as users are told it, from weights (cells, M) and all rewards (t,) with rows (t, P)."""
@@ -400,7 +421,7 @@ class Mixture:
         The constant of an intercept, common to all candidates, is left out.
         """
         normals = rng.standard_normal(self.grid.n_normals(model))
-        return self.grid.draw(cell, model, choices, normals, width * float(self.noise[cell]))
+        return self.grid.draw(cell, model, choices, normals, width * float(np.sqrt(self.noise_variances[cell, model])))
 
     def chances(
         self, weights: FloatArray, choices: Choices, rng: np.random.Generator, width: float = 1.0
@@ -454,6 +475,13 @@ class Mixture:
             self.grid = self._calibration.restored(state)
 
 
+def _of_components(levels: FloatArray, multiples: FloatArray) -> FloatArray:
+    """Levels of the cells (cells,) for all components, (cells or more, M): multiples of the first where it is known."""
+    own = np.full(len(multiples), levels[0])
+    own[: levels.size] = levels[: own.size]
+    return np.where(np.isnan(multiples), own[:, None], levels[0] * multiples)
+
+
 class StudentSettings(TypedDict, total=False):
     """Keywords of `Mixture` that `StudentMixture` takes."""
 
@@ -498,10 +526,9 @@ class StudentMixture(Mixture):
         )
         self.ratios = np.asarray(ratio_grid, dtype=np.float64)
         self._mean, self._squares = 0.0, 0.0  # of the rewards; sum of squares about the mean
+        self.unit: float | None = None  # b0 where it is fixed; by default it follows the rewards
 
-    def update(self, row: FloatArray, y: float, index: int | None = None) -> None:
-        """Absorb one observation."""
-        super().update(row, y, index)
+    def _count(self, y: float) -> None:
         delta = y - self._mean
         self._mean += delta / self.mass
         self._squares = (1.0 if self.forget is None else self.forget) * self._squares + delta * (y - self._mean)
@@ -509,16 +536,23 @@ class StudentMixture(Mixture):
     @cached_property
     def _evidence(self) -> StudentEvidence:
         """The formulas with the rewards so far."""
-        return StudentEvidence(self._freedom, reward_unit(self._squares, self._mean, self.mass))
+        unit = reward_unit(self._squares, self._mean, self.mass) if self.unit is None else self.unit
+        return StudentEvidence(self._freedom, unit)
 
-    def _score(self, residuals: FloatArray, determinants: FloatArray) -> FloatArray:
-        """Log evidence from penalised residuals and log determinants, (cells, M) each."""
-        return self._evidence.log_evidence(self.ratios, residuals, determinants)
+    def _score(
+        self, residuals: FloatArray, determinants: FloatArray, multiples: FloatArray | None = None
+    ) -> FloatArray:
+        """Log evidence from penalised residuals and log determinants, (cells, M) each; see `Score`."""
+        return self._evidence.log_evidence(self._levels(self.ratios, multiples), residuals, determinants)
+
+    def _levels(self, levels: FloatArray, multiples: FloatArray | None) -> FloatArray:
+        """Ratios of all components, (cells, 1) or (cells, M), from those of the cells (cells,)."""
+        return levels[:, None] if multiples is None else _of_components(levels, multiples)
 
     @cached_property
     def noise_variances(self) -> FloatArray:
         """Variance of the noise in every component, shape (cells, M); kept until the next reward, not to be written."""
-        return self._evidence.noise_variances(self.ratios, self.grid.residuals())
+        return self._evidence.noise_variances(self._levels(self.ratios, self.grid.multiples), self.grid.residuals())
 
     def noise_variance(self, weights: FloatArray) -> float:
         """Posterior mean of the noise variance under weights (cells, M)."""
@@ -530,30 +564,44 @@ class StudentMixture(Mixture):
         In place of its smallest ratio, a model has that ratio divided by 1, 10, 100, ..., together of the same prior
         weight, and weighed by their evidence. Decisions are not made on these.
         """
-        smallest, evidence = int(np.argmin(self.ratios)), self._evidence
-        ratios, rest = self.ratios[smallest] * STEPS, weights.copy()
+        evidence, rest = self._evidence, weights.copy()
         logs, found = [np.zeros(0)], [np.zeros(0)]
-        likeliest = np.argsort(-weights[smallest], kind="stable")[:MOST] if self._weighs_alike and len(rewards) else ()
-        for j in (int(j) for j in likeliest if weights[smallest, j] > _NEGLIGIBLE):
-            if (own := self._spectrum(j, rows, rewards)) is not None:
+        for j, cells, largest in self._open_ratios(weights) if self._weighs_alike and len(rewards) else ():
+            weight, ratios = float(weights[cells, j].sum()), np.asarray(largest * STEPS)
+            if weight > _NEGLIGIBLE and (own := self._spectrum(j, cells, rows, rewards)) is not None:
                 residuals, determinants = (values[:, None] for values in own.at(ratios))
-                scores = self.power * evidence.log_evidence(ratios, residuals, determinants)[:, 0]
-                logs.append(np.log(weights[smallest, j] / scores.size) + scores - scores[0])
-                found.append(evidence.noise_variances(ratios, residuals)[:, 0])
-                rest[smallest, j] = 0.0
+                scores = self.power * evidence.log_evidence(ratios[:, None], residuals, determinants)[:, 0]
+                logs.append(np.log(weight / scores.size) + scores - scores[0])
+                found.append(evidence.noise_variances(ratios[:, None], residuals)[:, 0])
+                rest[cells, j] = 0.0
         exponents = np.concatenate(logs)
         top = float(exponents.max(initial=0.0))
         shares, others = np.exp(exponents - top), np.exp(-top) * rest
         total = float(shares @ np.concatenate(found)) + float(np.sum(others * self.noise_variances))
         return total / float(shares.sum() + others.sum())
 
-    def _spectrum(self, j: int, rows: FloatArray, rewards: FloatArray) -> Spectrum | None:
-        """Of the divided features of model j, or of its kernel."""
+    def _open_ratios(self, weights: FloatArray) -> Iterator[tuple[int, list[int], float]]:
+        """Models whose noise may be below what they consider: their number, the cells in question and a ratio there.
+
+        The cell of the smallest ratio; where ratios are learned all cells, first the likeliest, whose ratio it is.
+        """
+        smallest, multiples = int(np.argmin(self.ratios)), self.grid.multiples
+        learned = np.zeros(weights.shape[1], dtype=bool) if multiples is None else ~np.isnan(multiples[0])
+        for j in np.argsort(-np.where(learned, weights.sum(axis=0), weights[smallest]), kind="stable")[:MOST].tolist():
+            if multiples is None or not learned[j]:
+                yield j, [smallest], float(self.ratios[smallest])
+            else:
+                cells = np.argsort(-weights[:, j], kind="stable").tolist()
+                yield j, cells, float(self.ratios[0] * multiples[cells[0], j])
+
+    def _spectrum(self, j: int, cells: Sequence[int], rows: FloatArray, rewards: FloatArray) -> Spectrum | None:
+        """Of the divided features of model j, or of its kernel in the first of some cells."""
         own = np.ascontiguousarray(rows[:, self._columns[self._offsets[j] : self._offsets[j + 1]]])
         divisors = self._divisors if self._calibration is None else self._calibration.divisors
         model = None if self._tables is None else self._tables[j]
         if model is not None and model.kernel is not None:
-            return spectrum(Scaled.of(model.kernel, float(divisors[j]) ** -2), own, rewards, self._intercept)
+            kernel = self.grid.learned_kernel(j, cells[0]) or model.kernel
+            return spectrum(Scaled.of(kernel, float(divisors[j]) ** -2), own, rewards, self._intercept)
         own = own if model is None or model.origin is None else own - model.origin
         return spectrum(None, own / divisors[j], rewards, self._intercept)
 

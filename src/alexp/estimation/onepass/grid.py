@@ -18,19 +18,27 @@ import numpy as np
 
 from alexp.common.arrays import BoolArray, FloatArray, IntArray
 from alexp.common.codec import Packable
+from alexp.common.schema import sequence
 from alexp.estimation.onepass.backends import ArrayBackend, HostBackend, Pass
-from alexp.estimation.onepass.regressions import KernelRegression, LinearRegression, PointTold, lifted
+from alexp.estimation.onepass.particles import ParticleFamily, ParticleFantasies
+from alexp.estimation.onepass.regressions import (
+    MOST_DRAWN,
+    KernelRegression,
+    LinearRegression,
+    PointTold,
+    lifted,
+    likely_best,
+)
 from alexp.estimation.posteriors import CandidateMoments, Component, ComponentValues, Score
 from alexp.estimation.ridge.condensed import CondensedTrials
 from alexp.problem.candidates import NOTHING, Choices, Pending, PendingBlock
-from alexp.problem.kernels import Kernel
+from alexp.problem.kernels import ARD, Kernel
 from alexp.problem.matrices import Block, ModelOnTable
 from alexp.problem.rows import dense
 from alexp.problem.shared_kernels import SharedKernels
 
 _REFRESH = 64  # rewards, at least, between two times that values are made anew
 _NEGLIGIBLE = 1e-12  # components of smaller weight are left out of predictions
-MOST_DRAWN = 1000  # candidates that a kernel's draw is made for jointly
 
 
 class Family:
@@ -68,6 +76,15 @@ class Family:
         self._roots: dict[
             tuple[int, bytes], FloatArray
         ] = {}  # of covariances that were drawn from since the last reward
+
+    @property
+    def residuals(self) -> FloatArray:
+        """Penalised residuals, (cells,)."""
+        return self.regression.residuals
+
+    def log_determinants(self) -> FloatArray:
+        """log det(V / ridge^2), (cells,)."""
+        return self.regression.log_determinants()
 
     def update(self, at: PointTold, y: float) -> None:
         """Absorb a reward of a point."""
@@ -130,10 +147,8 @@ class Family:
         if isinstance(self.regression, LinearRegression):
             drawn = self._backend.product(self._block, self.regression.direction(cell, normals)[None])[0, :]
             return mean + unit * self._backend.taken(drawn, indices)
-        mean, chosen = np.asarray(mean), np.arange(indices.size)
-        if indices.size > MOST_DRAWN:
-            upper = mean + 2.0 * unit * np.sqrt(np.asarray(self._backend.taken(self.variance[cell, :], indices)))
-            chosen = np.sort(np.argpartition(-upper, MOST_DRAWN)[:MOST_DRAWN])
+        mean = np.asarray(mean)
+        chosen = likely_best(mean, np.asarray(self._backend.taken(self.variance[cell, :], indices)), unit)
         key = (cell, indices[chosen].tobytes())
         if key not in self._roots:
             self._roots[key] = self.regression.root(cell, self._block.taken(indices[chosen]))
@@ -240,10 +255,11 @@ class OnePassGrid:
 
     def _begin(self) -> None:
         """No rewards yet."""
-        both = zip(self._models, self._wanted.T, strict=True)
-        common = (self.intercept, self._backend)
-        self.families = [Family(model.block, model.kernel, ratios, *common) for model, ratios in both]
-        self._ratios = np.array([family.ratios for family in self.families]).T
+        self.families = [
+            self._family(model, ratios) for model, ratios in zip(self._models, self._wanted.T, strict=True)
+        ]
+        self._learning = {j: family for j, family in enumerate(self.families) if isinstance(family, ParticleFamily)}
+        self._n_cells = max(len(family.ratios) for family in self.families)
         self._rewards: list[float] = []
         self._indices: list[int] = []  # of the candidates; -1 for other points
         self._elsewhere: list[FloatArray] = []  # dictionary rows of those
@@ -251,11 +267,46 @@ class OnePassGrid:
         self._own_blocks: dict[PendingBlock, dict[int, PendingBlock]] = {}  # the same in a model's columns
         self._drop_fantasies()
 
+    def _family(self, model: ModelOnTable, ratios: FloatArray) -> Family | ParticleFamily:
+        if isinstance(model.kernel, ARD):
+            return ParticleFamily(model.block, model.kernel, ratios, self.intercept)
+        return Family(model.block, model.kernel, ratios, self.intercept, self._backend)
+
+    def _stacked(self, values: Sequence[FloatArray], fill: float) -> FloatArray:
+        """Values of every component, (cells, M), from those of each model; `fill` in cells that a model lacks."""
+        out = np.full((self._n_cells, len(values)), fill)
+        for j, own in enumerate(values):
+            out[: own.size, j] = own
+        return out
+
+    @property
+    def _ratios(self) -> FloatArray:
+        """Noise variances in units of the prior, (cells, M)."""
+        return self._stacked([family.ratios for family in self.families], 1.0)
+
+    @property
+    def multiples(self) -> FloatArray | None:
+        """Ratios of the particles in units of the first cell's, (cells, M), NaN for other models; None without any."""
+        if not self._learning:
+            return None
+        missing = np.full(self._wanted.shape[0], np.nan)
+        own = [f.multiples if isinstance(f, ParticleFamily) else missing for f in self.families]
+        return self._stacked(own, np.nan)
+
+    def reweigh(self, score: Score, power: float) -> None:
+        """Let particles follow the evidence of the last reward."""
+        for family in self._learning.values():
+            family.reweigh(score, power)
+
+    def learned_kernel(self, model: int, cell: int) -> Kernel | None:
+        """The kernel of a particle; None for models without."""
+        return self._learning[model].kernel(cell) if model in self._learning else None
+
     def _share(self) -> dict[int, tuple[KernelRows, int]]:
         """Where the kernel rows of each model come from: those on one table are made together."""
         tables: dict[int, dict[int, ModelOnTable]] = {}
         for j, model in enumerate(self._models):
-            if model.kernel is not None and model.block.on_device is None:
+            if model.kernel is not None and model.block.on_device is None and not isinstance(model.kernel, ARD):
                 tables.setdefault(id(model.table), {})[j] = model
         shared = [KernelRows(specs) for specs in tables.values()]
         return {j: (rows, place) for rows in shared for place, j in enumerate(rows.models)}
@@ -298,21 +349,30 @@ class OnePassGrid:
         self._drop_fantasies()
 
     def _drop_fantasies(self) -> None:
-        self._fantasies: tuple[Pending, dict[int, FamilyFantasies]] = (NOTHING, {})  # what pending trials leave
+        self._fantasies: tuple[Pending, dict[int, FamilyFantasies | ParticleFantasies]] = (
+            NOTHING,
+            {},
+        )  # what pending trials leave
 
     # -- evidence ----------------------------------------------------------------------------------------------
 
     def evidence(self, score: Score, reach: float = 1.0) -> FloatArray:
-        """`score` of every component, (cells, M)."""
-        return score(self.residuals(), self.log_determinants())
+        """`score` of every component, (cells, M); minus infinity in cells that a model lacks."""
+        if not self._learning:
+            return score(self.residuals(), self.log_determinants())
+        out = score(self.residuals(), self.log_determinants(), self.multiples)
+        out[self._wanted.shape[0] :] = -np.inf
+        for j, family in self._learning.items():
+            out[:, j] = family.evidence(reach)
+        return out
 
     def residuals(self) -> FloatArray:
         """Penalised residuals of every component, (cells, M)."""
-        return np.array([family.regression.residuals for family in self.families]).T
+        return self._stacked([family.residuals for family in self.families], 0.0)
 
     def log_determinants(self) -> FloatArray:
         """log det(V / ridge^2) of every component, (cells, M)."""
-        return np.array([family.regression.log_determinants() for family in self.families]).T
+        return self._stacked([family.log_determinants() for family in self.families], 0.0)
 
     # -- moments -----------------------------------------------------------------------------------------------
 
@@ -327,10 +387,12 @@ class OnePassGrid:
             return merged.mean, merged.within + merged.between
         matters = weights > _NEGLIGIBLE
         kept, total, fantasies = float(weights[matters].sum()), 0.0, self._with_fantasies(pending, matters)
-        moments = self._backend.zeros(3, self._models[0].block.n_rows)
+        moments, ratios = self._backend.zeros(3, self._models[0].block.n_rows), self._ratios
         for j, family in enumerate(self.families):
             cells = np.flatnonzero(matters[:, j])
-            shares, scales = weights[cells, j] / kept, variances[cells, j] / self._ratios[cells, j]
+            if cells.size == 0:
+                continue
+            shares, scales = weights[cells, j] / kept, variances[cells, j] / ratios[cells, j]
             spread = fantasies[j].variance if j in fantasies else family.variance
             moments = self._backend.merge(moments, family.mean, spread, cells, shares, scales, total)
             total += float(shares.sum())
@@ -347,7 +409,7 @@ class OnePassGrid:
     ) -> Iterator[Component]:
         """Every component whose weight matters, with its mean and variance at the choices, shapes (n,)."""
         kept = float(weights[weights > least].sum())
-        fantasies = self._with_fantasies(pending, weights > least)
+        fantasies, ratios = self._with_fantasies(pending, weights > least), self._ratios
         for j, family in enumerate(self.families):
             active = np.flatnonzero(weights[:, j] > least)
             if active.size == 0:
@@ -357,7 +419,7 @@ class OnePassGrid:
             else:
                 mean, variance = family.mean, fantasies[j].variance if j in fantasies else family.variance
             for c in active:
-                scale = variances[c, j] / self._ratios[c, j]
+                scale = variances[c, j] / ratios[c, j]
                 own = (mean[int(c), :], variance[int(c), :])
                 if choices.indices is not None:
                     own = self._backend.taken(own[0], choices.indices), self._backend.taken(own[1], choices.indices)
@@ -383,7 +445,7 @@ class OnePassGrid:
             raise ValueError("functions are drawn at candidates only, where values are kept")
         return self.families[model].draw(cell, choices.indices, normals, scale)
 
-    def _with_fantasies(self, pending: Pending, matters: BoolArray) -> dict[int, FamilyFantasies]:
+    def _with_fantasies(self, pending: Pending, matters: BoolArray) -> dict[int, FamilyFantasies | ParticleFantasies]:
         """Beliefs of the families with a component that `matters` (cells, M), after pending trials; none without.
 
         They are kept until the next reward: one trial more is absorbed alone, to the same bits.
@@ -430,9 +492,10 @@ class OnePassGrid:
         raise NotImplementedError("one pass keeps no square roots of covariances; use draw")
 
     def state(self) -> Packable:
-        """The rewards and where they were measured: all else follows from that, bit for bit."""
+        """The rewards, where they were measured, and particles: all else follows from that, bit for bit."""
         own = {"rewards": np.array(self._rewards), "indices": np.array(self._indices, dtype=np.int64)}
-        return own | {"elsewhere": np.array(self._elsewhere)}
+        own |= {"elsewhere": np.array(self._elsewhere)}
+        return own | ({"particles": [f.state() for f in self._learning.values()]} if self._learning else {})
 
     def restore(self, state: Packable) -> None:
         """Continue from `state` of a grid with the same models, whatever this one has seen."""
@@ -445,18 +508,22 @@ class OnePassGrid:
 
         self._begin()
         anew = [
-            family.last_refresh(self._own(j, row(k)) for k in range(len(rewards)))
+            family.last_refresh(self._own(j, row(k)) for k in range(len(rewards))) if isinstance(family, Family) else 0
             for j, family in enumerate(self.families)
         ]
         for k, y in enumerate(rewards):
             full, index = row(k), indices[k] if indices[k] >= 0 else None
             for j, family in enumerate(self.families):
                 at = self._told(j, full, index)
-                if k < anew[j]:
+                if k < anew[j] and isinstance(family, Family):
                     family.recall(at, y, k == anew[j] - 1)
                 else:
                     family.update(at, y)
             self._log(full, y, index)
+        if self._learning:
+            stored = sequence("particles", state.get("particles"), len(self._learning))
+            for family, own in zip(self._learning.values(), stored, strict=True):
+                family.restore(own)
 
     def _row(self, index: int) -> FloatArray:
         """The dictionary at a candidate, as far as models use it, shape (P,)."""
@@ -469,4 +536,4 @@ class OnePassGrid:
 
 def keeps_values(state: Packable) -> bool:
     """Whether a state is that of an `OnePassGrid`."""
-    return isinstance(state, dict) and {"rewards", "indices", "elsewhere"} == set(state)
+    return isinstance(state, dict) and {"rewards", "indices", "elsewhere"} == set(state) - {"particles"}

@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from alexp.common.arrays import FloatArray
+from alexp.common.arrays import FloatArray, IntArray
 from alexp.estimation.onepass import _kernels as kernels
 from alexp.estimation.ridge.bank import RidgeBank
 from alexp.estimation.ridge.condensed import CondensedTrials
@@ -406,6 +406,7 @@ class PrimalFactor:
 
 _FIRST = np.zeros(1, dtype=np.int64)  # pending rows are the same in all cells
 _DIGITS = 2.0**-42  # share of the largest similarity that rounding may change in sums of some thousand terms
+MOST_DRAWN = 1000  # candidates that a kernel's draw is made for jointly
 _JITTER = 1e-9  # of the prior variance, added to the variances of joint draws, where rounding may leave none
 
 
@@ -460,6 +461,27 @@ class PointTold:
     row: FloatArray
     candidate: int | None
     similarities: Callable[[], FloatArray] | None = None
+
+
+def covariance_root(covariance: FloatArray, level: float) -> FloatArray:
+    """A square root (n, n) of a covariance, to which a little of the prior variance `level` is added in place.
+
+    The Cholesky factor; from eigenvectors, where rounding leaves a variance that is not positive.
+    """
+    covariance[np.diag_indices(len(covariance))] += _JITTER * level
+    try:
+        return np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(covariance)
+        return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
+
+
+def likely_best(mean: FloatArray, variance: FloatArray, unit: float) -> IntArray:
+    """The MOST_DRAWN of n candidates with the largest mean + 2 std, in order; all if there are no more."""
+    if mean.size <= MOST_DRAWN:
+        return np.arange(mean.size)
+    upper = mean + 2.0 * unit * np.sqrt(variance)
+    return np.sort(np.argpartition(-upper, MOST_DRAWN)[:MOST_DRAWN])
 
 
 class KernelRegression:
@@ -535,18 +557,10 @@ class KernelRegression:
         return weights, float(np.mean(self.points.means - values))
 
     def root(self, cell: int, rows: FloatArray) -> FloatArray:
-        """A square root of the posterior covariance of n points (n, d) in one cell, in units of the prior, (n, n).
-
-        The Cholesky factor; from eigenvectors, where rounding leaves a variance that is not positive.
-        """
+        """A square root of the posterior covariance of n points (n, d) in one cell, in units of the prior, (n, n)."""
         gram = self._between(rows, rows)
         covariance = self._dual.covariance(self.points, cell, self._between(self.points.rows, rows), gram)
-        covariance[np.diag_indices(len(rows))] += _JITTER * float(np.trace(gram)) / len(rows)
-        try:
-            return np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
-        except np.linalg.LinAlgError:
-            values, vectors = np.linalg.eigh(covariance)
-            return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
+        return covariance_root(covariance, float(np.trace(gram)) / len(rows))
 
     def _similar(self, at: PointTold) -> tuple[FloatArray, float]:
         """Similarities of a point to the points told, (D,), and to itself."""

@@ -16,7 +16,15 @@ import numpy.typing as npt
 
 from alexp.common.arrays import BoolArray, FloatArray, IntArray, NarrowArray
 from alexp.common.schema import floats, record, same, sequence, whole
-from alexp.estimation.posteriors import CandidateMoments, Component, ComponentValues, Envelope, Score, feature_major
+from alexp.estimation.posteriors import (
+    CandidateMoments,
+    Component,
+    ComponentValues,
+    Envelope,
+    FixedRidges,
+    Score,
+    feature_major,
+)
 from alexp.estimation.ridge import _kernels as kernels, _search as sweeps, _values as values
 from alexp.estimation.ridge.condensed import CondensedTrials
 from alexp.estimation.ridge.threads import pool, run_parts
@@ -599,7 +607,7 @@ class Part:
     variances: FloatArray
 
 
-class RidgeGrid:
+class RidgeGrid(FixedRidges):
     """A `PosteriorGrid` of packed factors.
 
     Parameters

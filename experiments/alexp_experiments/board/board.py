@@ -1,0 +1,344 @@
+"""The three protocols of `alexp board`, its page and its figures.
+
+1. Summed reward: 100 rounds, the first five rows random, no row twice; R(100) as on docs/real-tables.md.
+2. Coverage, as GOLLuM (arXiv 2504.06265): ten first rows below the median, fifty single steps; the share of the best
+   twentieth of the rows that was found.
+3. Plates: direct arylation in plates of five, beside EDBO and fifty chemists.
+
+Runs, rivals and their storage are those of `alexp compare --tables`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from math import ceil
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from alexp.common.files import write_text
+from alexp.common.style import COLOURS, new_figure, save_figure
+from alexp.common.validation import one_of
+from alexp_experiments.board.tables import ListedTable
+from alexp_experiments.comparison.tables import arylation
+from alexp_experiments.comparison.tables.contest import (
+    BOTORCH,
+    FIRST_SEED,
+    KEY,
+    RANDOM,
+    TABLE_ENTRANTS,
+    TableContest,
+    found_share,
+)
+from alexp_experiments.comparison.tables.report import (
+    BEST_OF_ONE,
+    OURS,
+    PLATES,
+    RUNS as COMPARED,
+    Summed,
+    Sweep,
+    add_arylation,
+    best_of_one,
+    by_table,
+    entrants_in,
+    grid,
+    label_rows,
+    regret_ratio,
+    tables_in,
+)
+from alexp_experiments.core.cache import keep_runs, merged, stored_runs
+from alexp_experiments.core.prose import Prose
+from alexp_experiments.core.statistics import estimate
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COMMAND, RUNS, PAGE = "alexp board", "board.csv", "board.md"
+PROSE = Prose("alexp_experiments.board", "board.md")
+TUNING_SEED = 96_000  # first seed of runs on tuning tables
+SEEDS, SLOW_SEEDS = 20, 3
+SLOW = (BOTORCH,)  # minutes a run: they play fewer seeds
+QUICK = (OURS, RANDOM)
+LOCKED = 2.0  # a run whose regret is more than so many times the median of its table counts as locked
+COVERAGE = {"GOLLuM, fine-tuned T5": 0.43, "static embeddings (GOLLuM's paper)": 0.24}  # means of five Buchwald tables
+BUCHWALD = "buchwald_"
+
+
+class Protocol(NamedTuple):
+    """What is played, and what of it is looked at."""
+
+    name: str
+    goal: str
+    rounds: int
+    first: int
+    start: str
+    measure: str
+
+
+PLATES_OF_FIVE = "plates"
+SUM = Protocol("sum", "sum", 100, 5, "random", "regret")
+COVERED = Protocol("coverage", "best", 60, 10, "poor", "coverage")
+PROTOCOLS = (SUM.name, COVERED.name, PLATES_OF_FIVE)
+
+
+class BoardSize(NamedTuple):
+    """How much is played: seeds, seeds of slow rivals, seeds of plates, and rounds (None for the protocol's own)."""
+
+    seeds: int = SEEDS
+    slow: int = SLOW_SEEDS
+    plates: int = arylation.SEEDS
+    rounds: int | None = None
+
+
+def contests(
+    protocol: Protocol, sources: Sequence[str], entrants: Sequence[str], size: BoardSize, first_seed: int = FIRST_SEED
+) -> Iterator[TableContest]:
+    """The runs of a protocol, slow rivals on fewer seeds."""
+    rounds = protocol.rounds if size.rounds is None else size.rounds
+    for names, seeds in (
+        ([name for name in entrants if name not in SLOW], size.seeds),
+        ([name for name in entrants if name in SLOW], size.slow),
+    ):
+        if names and sources:
+            yield TableContest.of(
+                sources, names, (protocol.goal,), seeds, first_seed, rounds, first=protocol.first, start=protocol.start
+            )
+
+
+def run(contest: TableContest, sweep: Sweep) -> pd.DataFrame:
+    """One row per run, with the share of the best twentieth of the rows that it found."""
+    import pandas as pd
+
+    records, rows = iter(sweep(contest.tasks)), list[dict[str, object]]()
+    for cell in contest.cells:
+        own, table = [next(records) for _ in cell.seeds], cell.scenario.table
+        for row, record in zip(cell.rows(own), own, strict=True):
+            rows.append(row | {"coverage": found_share(table, record, ceil(table.n_rows / 20))})
+    return pd.DataFrame(rows)
+
+
+def play(
+    tables: Sequence[ListedTable],
+    folders: Sequence[Path],
+    entrants: Sequence[str],
+    size: BoardSize,
+    sweep: Sweep,
+    out: Path,
+    protocols: Sequence[str] = PROTOCOLS,
+) -> list[str]:
+    """Play protocols and add the runs to those in `out`; names of the tables that no folder has."""
+    for name in protocols:
+        one_of("protocol", name, PROTOCOLS)
+    adopt(out)
+    found = {table.name: table.found_in(folders) for table in tables}
+    for protocol in (SUM, COVERED):
+        own = [table for table in tables if protocol.name in protocols and (protocol is SUM or table.coverage)]
+        sources = [source for table in own if (source := found[table.name]) is not None]
+        for contest in contests(protocol, sources, entrants, size):
+            keep_runs(run(contest, sweep), out / RUNS, COMMAND, KEY)
+    if PLATES_OF_FIVE in protocols:
+        add_arylation(size.plates, FIRST_SEED, size.rounds or arylation.EXPERIMENTS, sweep, out)
+    return [name for name, source in found.items() if source is None]
+
+
+def adopt(out: Path) -> None:
+    """Take over the runs of slow rivals on the same tables and seeds from `alexp compare`, if `out` has any."""
+    if not (out / COMPARED).exists():
+        return
+    old = stored_runs(out / COMPARED, COMMAND)
+    old = old[old["entrant"].isin(SLOW) & (old["goal"] == "sum") & (old["rounds"] == 100) & ~old["repeats"]]
+    if (out / RUNS).exists():
+        old = merged(old, stored_runs(out / RUNS, COMMAND), KEY)
+    if len(old):
+        keep_runs(old, out / RUNS, COMMAND, KEY)
+
+
+# -- the page --------------------------------------------------------------------------------------------------------
+
+
+def played(runs: pd.DataFrame, protocol: Protocol, tables: Sequence[str]) -> pd.DataFrame:
+    """Runs under a protocol; of entrants that play one model at a time, the best model in hindsight of each table."""
+    own = runs[(runs["goal"] == protocol.goal) & runs["table"].isin(list(tables))]
+    kept = []
+    for _, group in own.groupby(["table", "entrant"], sort=False):
+        means = group.groupby("model", sort=False)[protocol.measure].mean()
+        best = means.idxmin() if protocol.measure == "regret" else means.idxmax()
+        kept.append(group[group["model"] == best])
+    return own.iloc[:0] if not kept else own.loc[[k for group in kept for k in group.index]]
+
+
+def locked(runs: pd.DataFrame, entrant: str) -> tuple[int, int]:
+    """Runs with more than twice the median regret of their table, and all runs."""
+    own = runs[runs["entrant"] == entrant]
+    medians = own.groupby("table")["regret"].transform("median")
+    return int((own["regret"] > LOCKED * medians).sum()), len(own)
+
+
+def board_report(runs: pd.DataFrame, plates: pd.DataFrame, tables: Sequence[ListedTable]) -> str:
+    """The page as Markdown."""
+    import pandas as pd
+
+    names = [table.name for table in tables]
+    summed, covered = (played(runs, protocol, names) for protocol in (SUM, COVERED))
+    own_tables, found = tables_in(summed), by_table(summed)
+    known = pd.concat([summed, best_of_one(summed)], ignore_index=True)
+
+    def against(reference: str) -> Callable[[str], str]:
+        def ratio(name: str) -> str:
+            shared = [t for t in own_tables if {name, reference} <= set(known[known["table"] == t]["entrant"])]
+            value = None if name == reference else regret_ratio(known, name, shared, reference)
+            return "" if value is None else f"{value} on {len(shared)}"
+
+        return ratio
+
+    def locks(name: str) -> str:
+        some, all_ = locked(summed, name)
+        return f"{some} of {all_}"
+
+    def regret(own: Summed) -> str:
+        return f"{own.regret.mean:.1f} ± {own.regret.error:.1f} ({own.median_regret:.1f})"
+
+    columns = [("× BoTorch", against(BOTORCH)), ("× best single model", against(BEST_OF_ONE)), ("locked", locks)]
+    first = grid(found, entrants_in(summed), own_tables, regret, columns)
+    return (
+        "\n\n".join(
+            [
+                PROSE.line("introduction", bars=_bars(known, covered, plates)),
+                PROSE.line("sum", seeds=_seeds(summed), table=first),
+                PROSE.line("coverage", seeds=_seeds(covered), table=_coverage(covered)),
+                PROSE.line("plates", seeds=_span(plates["seed"]), table=_plates(plates)),
+                PROSE.line("rivals", versions=_versions(runs), seconds=_seconds(summed)),
+                PROSE.line("tables", tables=_sources(tables)),
+            ]
+        )
+        + "\n"
+    )
+
+
+def _bars(summed: pd.DataFrame, covered: pd.DataFrame, plates: pd.DataFrame) -> str:
+    """The aims of the board beside what was measured, as a Markdown table."""
+    lines = ["| aim | measured |", "|---|---|"]
+    tables = [t for t in tables_in(summed) if {OURS, BOTORCH} <= set(summed[summed["table"] == t]["entrant"])]
+    if (ratio := regret_ratio(summed, OURS, tables, BOTORCH)) is not None:
+        each = {table: regret_ratio(summed, OURS, [table], BOTORCH) for table in tables}
+        worst = max(tables, key=lambda table: each[table].mean if each[table] is not None else 0.0)  # type: ignore[union-attr]
+        lines += [
+            f"| R(100) at most .92 of BoTorch's best map in hindsight | {ratio} on {len(tables)} tables |",
+            f"| no table above 1.05 of it | {worst}: {each[worst]} |",
+        ]
+    if (summed["entrant"] == OURS).any():
+        some, all_ = locked(summed, OURS)
+        lines.append(f"| locked runs at most 2% | {some} of {all_} |")
+    own = covered[(covered["entrant"] == OURS) & covered["table"].str.startswith(BUCHWALD)]
+    if len(own):
+        means = own.groupby("table")["coverage"].mean()
+        lines.append(f"| coverage of Buchwald-Hartwig at least .52 | {means.mean():.3f} on {len(means)} tables |")
+    curve = arylation.curves(plates).get(OURS)
+    for k, aim in ((25, 95.6), (50, 99.6)):
+        if curve is not None and (after := arylation.after(curve, k)) is not None:
+            lines.append(f"| direct arylation after {k}: {aim} | {after} |")
+    return "\n".join(lines)
+
+
+def _coverage(runs: pd.DataFrame) -> str:
+    tables = tables_in(runs)
+    found = {
+        (str(name), str(table)): estimate(group["coverage"])
+        for (name, table), group in runs.groupby(["entrant", "table"], sort=False)
+    }
+    reactions = [table for table in tables if table.startswith(BUCHWALD)]
+
+    def mean(name: str) -> str:
+        values = [found[name, table].mean for table in reactions if (name, table) in found]
+        return f"{np.mean(values):.3f}" if values and len(values) == len(reactions) else ""
+
+    lines = grid(
+        found, entrants_in(runs), tables, lambda own: f"{own.mean:.3f} ± {own.error:.3f}", [("mean of Buchwald", mean)]
+    )
+    published = [f"| {name} | " + "| " * len(tables) + f"{value:.2f} |" for name, value in COVERAGE.items()]
+    return "\n".join([lines, *published])
+
+
+def _plates(runs: pd.DataFrame) -> str:
+    lines = [
+        "| | " + " | ".join(f"after {k}" for k in arylation.MARKS) + " | 99 reached by 25 | by 50 | runs |",
+        "|---" * (len(arylation.MARKS) + 4) + "|",
+    ]
+    for name, curve in arylation.curves(runs).items():
+        cells = [arylation.after(curve, k) for k in arylation.MARKS]
+        cells += [arylation.reached(curve, k) for k in arylation.LATE]
+        texts = ["" if one is None else f"{one.mean:.1f} ± {one.error:.1f}" for one in cells[:-2]]
+        texts += ["" if one is None else f"{one.mean:.2f}" for one in cells[-2:]]
+        lines.append(f"| {arylation.shown(name)} | " + " | ".join(texts) + f" | {len(curve)} |")
+    return "\n".join(lines)
+
+
+def _seeds(runs: pd.DataFrame) -> str:
+    """Seeds of all entrants, and who has fewer."""
+    numbers = runs.groupby(["entrant", "table"])["seed"].nunique().reset_index()
+    most = int(numbers["seed"].max())
+    few = numbers[numbers["seed"] < most]
+    fewer = sorted({f"{arylation.shown(name)} {n}" for name, n in zip(few["entrant"], few["seed"], strict=True)})
+    return f"{most} seeds, {_span(runs['seed'])}" + (f"; fewer: {', '.join(fewer)}" if fewer else "")
+
+
+def _span(seeds: pd.Series) -> str:
+    return f"{int(seeds.min())} to {int(seeds.max())}"
+
+
+def _versions(runs: pd.DataFrame) -> str:
+    used = sorted({str(one) for one in runs["library"]} - {""}) if "library" in runs else []
+    return ", ".join(used) or "none"
+
+
+def _seconds(runs: pd.DataFrame) -> str:
+    medians = runs.groupby("entrant", sort=False)["seconds"].median()
+    return ", ".join(f"{arylation.shown(name)} {medians[name]:.2g} s" for name in entrants_in(runs))
+
+
+def _sources(tables: Sequence[ListedTable]) -> str:
+    return "\n".join(f"- *{one.name}*: {one.source}" for one in tables)
+
+
+def draw(runs: pd.DataFrame, protocol: Protocol, path: Path) -> None:
+    """One row per entrant, one mark per table: R(100) in units of random play's, or coverage."""
+    names, tables = entrants_in(runs), tables_in(runs)
+    figure, axes = new_figure(1, 1, width=7.4, height=2.0 + 0.32 * len(names))
+    ax = axes[0, 0]
+    for k, table in enumerate(tables):
+        marks = []
+        for row, name in enumerate(names):
+            own = runs[(runs["table"] == table) & (runs["entrant"] == name)]
+            if protocol is SUM:
+                ratio = regret_ratio(runs, name, [table])
+                marks += [] if ratio is None else [(row, ratio.mean)]
+            elif len(own):
+                marks.append((row, float(own["coverage"].mean())))
+        style = {"color": COLOURS[k % len(COLOURS)], "marker": "osD^vPX*<>"[k % 10], "ls": "", "ms": 5.0}
+        ax.plot([value for _, value in marks], [row for row, _ in marks], label=table, **style)
+    titles = {SUM: "R(100) in units of random play's", COVERED: "share of the top 5% found"}
+    ax.set_xlim(left=0.0)
+    ax.set_title(titles[protocol], fontsize=9)
+    label_rows(ax, [arylation.shown(name) for name in names])
+    figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False, fontsize=8)
+    save_figure(figure, path)
+
+
+def write_pages(tables: Sequence[ListedTable], out: Path) -> Iterator[Path]:
+    """Page and figures from the runs in `out`; yields what was written."""
+    import pandas as pd
+
+    runs, plates = stored_runs(out / RUNS, COMMAND), stored_runs(out / PLATES, COMMAND)
+    runs = runs[runs["entrant"].isin(list(TABLE_ENTRANTS))]
+    runs = runs.assign(coverage=pd.to_numeric(runs["coverage"], errors="coerce"))  # unknown of runs taken over
+    names = [table.name for table in tables]
+    for protocol in (SUM, COVERED):
+        figure = out / "figures" / f"board-{protocol.name}.png"
+        draw(played(runs, protocol, names), protocol, figure)
+        yield figure
+    figure = out / "figures" / "board-plates.png"
+    arylation.draw_arylation(plates, figure)
+    yield figure
+    write_text(out / PAGE, board_report(runs, plates, tables))
+    yield out / PAGE
