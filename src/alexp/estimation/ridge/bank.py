@@ -167,7 +167,11 @@ class RidgeBank:
         other give the same bits as all at once. The number of observations stays: nothing has been seen. `older` are
         factors of rows before these, see `gathered`.
         """
-        out = self._only(members)
+        if members is None:
+            out = copy(self)
+            out._factor, out._solved = self._factor.copy(), None
+        else:
+            out = self._only(members)
         if older is not None:
             out.stack(older, believe_means=True)
         fits = (out._factor, out._starts, out._columns, out._offsets, out._lead, np.ascontiguousarray(rows))
@@ -177,10 +181,10 @@ class RidgeBank:
             kernels.believe(*fits, 0, out.n_models)
         return out
 
-    def _only(self, members: IntArray | None) -> RidgeBank:
-        """A copy of all models, or of ``members`` (K,)."""
+    def _only(self, members: IntArray) -> RidgeBank:
+        """A copy of ``members`` (K,)."""
         out = copy(self)
-        if members is None or members.size == self.n_models:
+        if members.size == self.n_models:
             out._factor = self._factor.copy()
         else:
             out.n_models, out._ridge, out.is_awake = members.size, self._ridge[members], None
