@@ -110,7 +110,7 @@ class PriorLedger(Following):
         def chance(epsilon: float) -> float:
             return rest + float((share * stdtr(freedom, (mean - epsilon) / scale)).sum())
 
-        low, high = 0.0, float(np.max(mean + scale, initial=0.0))
+        low, high = 0.0, float(np.max(mean, initial=0.0) + np.max(scale, initial=0.0))  # positive, so that it can grow
         if others.any() and chance(0.0) > delta:
             while chance(high) > delta:
                 low, high = high, 2.0 * high

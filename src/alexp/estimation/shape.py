@@ -46,7 +46,8 @@ from alexp.problem.models import ModelClass
 
 RATIOS = 10.0 ** np.arange(-5.0, 1.0)  # of noise to prior variance
 RIVAL = 0.1  # share of the rival in the mixture
-FIRST = 5  # t0; later where the first rewards are all the same
+FIRST_WEIGHT = 0.4
+FIRST = 7  # t0; later where the first rewards are all the same
 COLLINEAR = 1e-11  # squared share of a column beside others below which it counts as their combination
 _ROUNDING = 1e-13  # of the sum of squares: residuals below are not looked into
 _EVERY_TIME, _RATIO = 32, 1.1  # rewards after each of which models are looked at; later looks are this much apart
@@ -73,17 +74,18 @@ class Sums:
     """Sums of products of P columns and the reward, (P + 1, P + 1); about their means if centred."""
 
     def __init__(self, size: int, centred: bool) -> None:
-        self.n, self.centred = 0, centred
+        self.weight, self.centred = 0.0, centred
         self.mean, self.products = np.zeros(size), np.zeros((size, size))
 
-    def add(self, values: FloatArray) -> None:
+    def add(self, values: FloatArray, weight: float = 1.0) -> None:
         """Take in the columns and the reward of one action, (P + 1,)."""
-        self.n += 1
+        before, self.weight = self.weight, self.weight + weight
         if self.centred:
             difference = values - self.mean
-            self.mean = self.mean + difference / self.n
-            values = difference * np.sqrt((self.n - 1.0) / self.n)
-        self.products += np.outer(values, values)
+            self.mean = self.mean + difference * (weight / self.weight)
+            weight *= before / self.weight
+            values = difference
+        self.products += np.outer(weight * values, values)
 
 
 class FreeProcesses(Alternative):
@@ -151,7 +153,8 @@ class ShapeLedger(Following):
         m = self._models.n_models
         self._early: list[tuple[int, float, FloatArray]] = []
         self.units: LedgerUnits | None = None
-        self.log_density = 0.0  # log A_t
+        self.log_density = 0.0  # log of A_t times (1 - w)^(t0 / 2)
+        self.n_told = self.n_first = 0  # rewards since units are fixed, and the first of them: t and t0
         self.residuals, self.ranks = np.zeros(m), np.zeros(m, dtype=np.int64)
         self.largest = np.full(m, -np.inf)  # max over times of log E_j
         self.history: list[tuple[int, float]] = []  # times looked at, min_j max_s<=t log E_j(s)
@@ -161,7 +164,7 @@ class ShapeLedger(Following):
     @property
     def n_counted(self) -> int:
         """n, the number of rewards that count."""
-        return 0 if self.units is None else self.counted.n
+        return self.n_told - self.n_first
 
     def _see(self, t: int, index: int, y: float, row: FloatArray) -> None:
         if self.units is None:
@@ -170,7 +173,7 @@ class ShapeLedger(Following):
             if t >= FIRST and min(rewards) < max(rewards):
                 self._fix_units(np.array([row for _, _, row in self._early]), np.array(rewards))
             return
-        self._take(index, y, row, True)
+        self._take(index, y, row, 1.0)
         if t >= self._next:
             self._next = t + 1 if t < _EVERY_TIME else int(np.ceil(_RATIO * t))
             self.look()
@@ -192,22 +195,23 @@ class ShapeLedger(Following):
         self._spread = np.zeros((size, size))
         self._spread[:-1, :-1] = scaled @ scaled.T / known.shape[1]
         for index, y, row in self._early:
-            self._take(index, y, row, False)
+            self._take(index, y, row, FIRST_WEIGHT)
         self._before = self._models_log_density(), self._rival.log_density
-        self._early = []
+        self.n_first, self._early = self.n_told, []
 
-    def _take(self, index: int, y: float, row: FloatArray, counted: bool) -> None:
+    def _take(self, index: int, y: float, row: FloatArray, weight: float) -> None:
         assert self.units is not None
         values = self.units.of(row, y)
+        self.n_told += 1
         self._all.add(values)
         # The rival has a constant of its own about the mean of the first rewards.
         self._rival.absorb(values[:-1], index, float(values[-1]))
-        if counted:
-            self.counted.add(values)
+        if weight > 0.0:
+            self.counted.add(values, weight)
 
     def _models_log_density(self) -> float:
         """Of all rewards, the first included, under the mixture of all models."""
-        t, lead = self._all.n, int(self._models.intercept)
+        t, lead = self.n_told, int(self._models.intercept)
         shape = (RATIOS.size, self._models.n_models)
         residuals, volumes = np.empty(shape), np.empty(shape)
         penalised(self._all.products, self._models.columns_flat, self._models.offsets, RATIOS, residuals, volumes)
@@ -223,23 +227,24 @@ class ShapeLedger(Following):
         A look between the times at which every run is looked at leaves no trace: statements depend on the rewards
         alone, not on when one asked.
         """
-        if self.units is None or self._looked_at == self._all.n or not self.counted.n:
+        if self._looked_at == self.n_told or not self.n_counted:
             return
-        self._looked_at = self._all.n
+        self._looked_at = self.n_told
         gains = self._models_log_density() - self._before[0], self._rival.log_density - self._before[1]
         self.log_density = float(np.logaddexp(gains[0] + log(1.0 - RIVAL), gains[1] + log(RIVAL)))
+        self.log_density += 0.5 * self.n_first * log(1.0 - FIRST_WEIGHT)
         groups = self._models.columns_flat, self._models.offsets
         least_squares(self.counted.products, *groups, COLLINEAR, self.residuals, self.ranks)
         self.ranks += int(self._models.intercept)
         floor = _ROUNDING * max(float(self.counted.products[-1, -1]), float(np.finfo(np.float64).tiny))
         self.residuals = np.maximum(self.residuals, floor)
-        n = self.counted.n
-        least = self._bounded_residuals(np.where(n > self.ranks, self.residuals, 0.0))
+        n = self.n_counted
+        least = self._bounded_residuals(np.where(self.n_told > self.ranks, self.residuals, 0.0))
         with np.errstate(divide="ignore"):
             now = self.log_density + 0.5 * n * np.log(2.0 * pi * e * least / n)
         before, kept = self._lasting
         self.largest = np.maximum(before, now)
-        self.history[kept:] = [(self._all.n, float(self.largest.min()))]
+        self.history[kept:] = [(self.n_told, float(self.largest.min()))]
 
     def _bounded_residuals(self, least: FloatArray) -> FloatArray:
         """Lower bounds on the sums of squares (M,) over coefficients that keep the bound on rewards, if there is one.
@@ -273,7 +278,7 @@ class ShapeLedger(Following):
 
     def limit(self, delta: float) -> float:
         """c_t: the true coefficients leave no larger sum of squares."""
-        n = self.counted.n
+        n = self.n_counted
         exponent = -(2.0 / n) * (log(delta) + self.log_density) + log(n / (2.0 * pi * e))
         return exp(min(exponent, 700.0))
 
@@ -377,7 +382,7 @@ class LeastSquares:
         lead, unit = self._models.intercept, float(self._units.size[-1])
         origin = self._mean if lead else np.zeros_like(self._mean)
         level = float(self._mean[-1]) if lead else 0.0
-        constant = 1.0 / self._sums.n if lead else 0.0
+        constant = 1.0 / self._sums.weight if lead else 0.0
         lower, upper = self._ends(j, radius, self._features(j, table, origin), constant)
         return level + unit * lower, level + unit * upper
 
