@@ -284,7 +284,10 @@ class ShapeCertifier(Certifier):
 
     def __init__(self, models: ModelClass, candidates: CandidateTable | None, size: float | None) -> None:
         if models.kernels is not None:
-            raise NotCertified("kernels can follow any rewards, so that noise of unknown size is not told apart")
+            raise NotCertified(
+                "models with kernels can follow any rewards, so that nothing tells how large the noise is; give "
+                "noise_std=... and norm_bound=..., or take linear models"
+            )
         widest = int(np.diff(models.offsets).max())
         if widest > _WIDEST or models.n_columns > _MOST_COLUMNS:
             raise NotCertified(
