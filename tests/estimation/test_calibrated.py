@@ -64,24 +64,14 @@ def test_gap_solves_the_sum_of_tails():
     best = report.index
     others = np.arange(N) != best
 
-    def of_differences(epsilon):
+    def chance(epsilon):
         total = 0.0
         for weight, mean, scale in zip(weights, means, scales, strict=True):
             z = (epsilon - (mean - mean[best])) / (scale + scale[best])
             total += weight * student.sf(z[others], 2.0 * shape).sum()
         return total
 
-    def of_levels(epsilon):
-        total = 0.0
-        for weight, mean, scale in zip(weights, means, scales, strict=True):
-            m = np.linspace(mean.max(), mean.max() + 20.0 * scale.max(), 2000)
-            above = student.sf((m[:, None] - mean[others]) / scale[others], 2.0 * shape).sum(axis=1)
-            total += weight * (above + student.cdf((m - epsilon - mean[best]) / scale[best], 2.0 * shape)).min()
-        return total
-
-    # Components of 2% of delta count as wrong, and levels are a few only.
-    assert min(of_differences(report.epsilon), of_levels(report.epsilon)) == pytest.approx(0.05, rel=0.06)
-    assert max(of_differences(report.epsilon), of_levels(report.epsilon)) > 0.045
+    assert chance(report.epsilon) == pytest.approx(0.05, rel=0.03)  # components of 2% of delta count as wrong
     choices = Choices(np.arange(N), opt._candidates.table)
     assert ledger.gap(choices, best, 0.05).epsilon == pytest.approx(report.epsilon)
 

@@ -27,7 +27,7 @@ def penalised(
     widest = 0
     for j in range(offsets.shape[0] - 1):
         widest = max(widest, offsets[j + 1] - offsets[j])
-    # The products of the model's columns, with r times the penalties on the diagonal, are L D L'; `raw` is a row of L D.
+    # The products of the model's columns, r times the penalties added on the diagonal, are L D L'; `raw`: a row of L D.
     lower, raw = np.empty((widest, widest)), np.empty(widest)
     inverse, solved = np.empty(widest), np.empty(widest)
     for j in range(offsets.shape[0] - 1):

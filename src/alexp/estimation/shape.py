@@ -62,8 +62,8 @@ FIRST, FIRST_WEIGHT = 7, 0.4  # t0, later where the first rewards are all the sa
 COLLINEAR = 1e-11  # squared share of a column beside others below which it counts as their combination
 _ROUNDING = 1e-13  # of the sum of squares: residuals below are not looked into
 _EVERY_TIME, _RATIO = 12, 1.15  # rewards after each of which models are looked at; later looks are this much apart
-# The rival: squared lengthscales of functions of single columns, and of all together, in units of their spread; how much
-# more variance the linear part has; how many columns have functions of their own; ratios of noise, and of own effects.
+# The rival: squared lengthscales of functions of single columns, and of all, in units of their spread; variance of the
+# linear part; how many columns have functions of their own; ratios of noise, and of own effects.
 _LENGTHS, _LINEAR, _MOST_BENT = (0.4, 0.5), 3.0, 64
 _RIVAL_RATIOS, _EFFECTS = (1e-3, 3e-2, 1.0), (0.0, 0.3)
 _SHARES = (0.03, 0.3, 3.0)  # weights of a bound on rewards, as multiples of c / B^2
@@ -160,7 +160,9 @@ class ShapeLedger(Following):
         prior = models.log_prior - np.logaddexp.reduce(models.log_prior)
         self._log_prior = prior - log(RATIOS.size)
         sizes = np.diff(models.offsets)
-        self._penalties = np.repeat(sizes, sizes).astype(np.float64)  # a priori the rewards of a model have variance one
+        self._penalties = np.repeat(sizes, sizes).astype(
+            np.float64
+        )  # a priori the rewards of a model have variance one
         super().__init__()
 
     def restart(self) -> None:
