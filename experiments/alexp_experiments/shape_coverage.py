@@ -160,7 +160,7 @@ def _smallest(maps: dict[str, FloatArray], true: FloatArray, problem: CoveragePr
 
 def _chosen(ledger: ShapeLedger, table: FloatArray, rng: np.random.Generator) -> int:
     """The largest estimate under the model that fits best; three in ten, and the first, at random."""
-    if ledger.n_counted < 8 or rng.random() < 0.3:
+    if ledger.n_told < 13 or rng.random() < 0.3:
         return int(rng.integers(len(table)))
     _, mean = ledger.fits(_DELTA).at(int(np.argmin(ledger.largest)), table.T)
     estimates = np.where(np.isfinite(mean), mean, 0.0)
@@ -169,7 +169,7 @@ def _chosen(ledger: ShapeLedger, table: FloatArray, rng: np.random.Generator) ->
 
 def _worst(ledger: ShapeLedger, table: FloatArray, true: FloatArray, problem: CoverageProblem) -> int:
     """Where the true model's estimate is most wrong: an adversary who knows the truth, and all noise so far."""
-    if ledger.n_counted < 8:
+    if ledger.n_told < 13:
         return 0
     mean, _ = ledger.fits(_DELTA).at(_TRUE, table.T)
     return int(np.argmax(np.where(np.isfinite(mean), np.abs(mean - problem.unit * true), 0.0)))

@@ -82,7 +82,7 @@ def test_it_is_never_called_certified_and_needs_the_shape():
     report = opt.stop_report(epsilon=1e9)
     assert not report.certified
     assert report.can_stop
-    assert report.rests_on == "if the rewards are typical of the models' priors and errors are bell-shaped"
+    assert report.rests_on == "if the rewards are of the kind that the models expect and errors are bell-shaped"
     assert "kernels can follow any rewards" in report.reason
     assert str(report).endswith(report.rests_on)
     with pytest.raises(alexp.NotCertified, match="kernels"):
@@ -124,3 +124,13 @@ def test_stops_are_right_as_often_as_they_say_under_the_prior():
                 break
     assert stopped >= 40
     assert false <= 15
+
+
+def test_a_candidate_far_above_all_others():
+    """No other mean comes near, and the sum of small tails is above delta all the same."""
+    for seed in range(6):
+        _, x, rewards = problem(seed)
+        rewards[seed] = 90.0
+        report = run_on(rewards, x, "gaussian", seed=seed, rounds=20, repeats=False).stop_report()
+        assert np.isfinite(report.epsilon)
+        assert report.epsilon >= 0.0

@@ -51,7 +51,7 @@ from alexp.problem.models import ModelClass
 from alexp.problem.offers import Reference
 from alexp.problem.rows import spread
 
-TYPICAL = "if the rewards are typical of the models' priors and errors are bell-shaped"
+TYPICAL = "if the rewards are of the kind that the models expect and errors are bell-shaped"
 _LOOKED_AT = 300  # candidates that are looked at for what is wrong with a model
 
 
@@ -180,7 +180,7 @@ class Certified(Algorithm):
         return replace(report, epsilon=gap, plausible=likely)
 
     def _calibrated(self, round_: Round, position: int, delta: float) -> PriorGap | None:
-        """The gap if rewards are typical of the models' priors; None where the shape of the noise was not stated.
+        """The gap if rewards are of the kind that the models expect; None where the shape of the noise was not stated.
 
         Nor is there one where the rewards contradict the models, or candidates are new in every round.
         """

@@ -150,6 +150,8 @@ class Certifier(ABC):
 
     def lacks_a_constant(self, delta: float) -> str | None:
         """Why models without a constant should not be trusted with these rewards; None if nothing speaks for one."""
+        if self._models.intercept:
+            return None
         norms = typical_norms(self._models, self._known)
         if log_odds_of_a_constant(self._models, norms, self.told) <= np.log(1.0 / delta):
             return None
@@ -282,7 +284,10 @@ class ShapeCertifier(Certifier):
 
     def __init__(self, models: ModelClass, candidates: CandidateTable | None, size: float | None) -> None:
         if models.kernels is not None:
-            raise NotCertified("kernels can follow any rewards, so that noise of unknown size is not told apart")
+            raise NotCertified(
+                "models with kernels can follow any rewards, so that nothing tells how large the noise is; give "
+                "noise_std=... and norm_bound=..., or take linear models"
+            )
         widest = int(np.diff(models.offsets).max())
         if widest > _WIDEST or models.n_columns > _MOST_COLUMNS:
             raise NotCertified(
@@ -301,18 +306,14 @@ class ShapeCertifier(Certifier):
             typical = self._models.example_rows.T
         return ShapeLedger(self._models, typical, self._size)
 
-    def _caught_up(self) -> ShapeLedger:
-        self._ledger.catch_up(self.told)
-        self._ledger.look()
-        return self._ledger
-
     def check(self, delta: float) -> ModelCheck:
-        """Whether every model was ruled out."""
-        ledger = self._caught_up()
+        """Whether every model was ruled out, at the last look of the ledger's schedule."""
+        ledger = self._ledger
+        ledger.catch_up(self.told)
         at = ledger.contradicted_at(delta)
-        rejected = np.flatnonzero(ledger.largest > np.log(1.0 / delta))
+        rejected = np.flatnonzero(ledger.lasting > np.log(1.0 / delta))
         e_value = ledger.history[-1][1] if ledger.history else 0.0
-        trials = () if at is None else self._missed(int(np.argmin(ledger.largest)), at)
+        trials = () if at is None else self._missed(int(np.argmin(ledger.lasting)), at)
         against = () if at is None else ("models",)
         return ModelCheck(delta, at is not None, at, max(e_value, 0.0), rejected, against, trials=trials)
 
@@ -323,15 +324,17 @@ class ShapeCertifier(Certifier):
 
     def plausible(self, delta: float) -> PlausibleFits:
         """The models that were never ruled out at level delta; NotCertified while nothing is said of one of them."""
-        ledger = self._caught_up()
+        ledger = self._ledger
+        ledger.catch_up(self.told)
+        ledger.look()
         local = ledger.plausible(delta)
         if local.size == 0:
-            raise NotCertified(self.check(delta).text)
-        needed = int(ledger.ranks[local].max())
-        if ledger.n_counted <= (max(needed, 1) if self._size is None else 1):
+            raise NotCertified("none of the models explains the rewards")
+        # With a bound on rewards, models may have more coefficients than there are rewards.
+        if ledger.n_counted < 2 or (self._size is None and ledger.n_told <= int(ledger.ranks[local].max())):
             raise NotCertified(
                 f"too few rewards: models that are not ruled out have up to {self._coefficients()} coefficients, and "
-                f"the first {len(self.told) - ledger.n_counted} of {len(self.told)} rewards only fix units"
+                f"there are {len(self.told)} rewards, the first {len(self.told) - ledger.n_counted} of which fix units"
             )
         return PlausibleFits(local, ((ledger.fits(delta), ledger.radii(local, delta)),))
 

@@ -89,7 +89,7 @@ class StopReport:
         estimate has its maximum elsewhere. Largest gap first. Empty if not certified.
     kind : "certified": holds with probability 1 - delta at every moment of the run, whatever the coefficients, if one
         of the models is true and the rest is as stated. "calibrated": holds with that probability at the moment one
-        stops, whenever that is, on average over rewards that are typical of the models' priors. "estimate": by the
+        stops, whenever that is, on average over rewards of the kind that the models expect. "estimate": by the
         algorithm's own posterior (by a mixture of all models in the units of the rewards, where it has none or the
         rewards contradict what it was told), which may be wrong.
     reason : why it is not certified; None if it is.

@@ -13,6 +13,7 @@ def penalised(
     products: FloatArray,
     columns: IntArray,
     offsets: IntArray,
+    penalties: FloatArray,
     ratios: FloatArray,
     residuals: FloatArray,
     determinants: FloatArray,
@@ -20,22 +21,22 @@ def penalised(
     """F = min ||y - Z b||^2 + r ||b||^2 and log det(Z'Z / r + I) of every ratio r and model, (R, M) each.
 
     ``products`` (P + 1, P + 1) are the sums of products of the columns and, last, the reward. Z has the columns of the
-    model, divided by the square root of their number d: a priori its rewards then have variance one.
+    model, each divided by the square root of its penalty; ``penalties`` are in the order of ``columns``.
     """
     last = products.shape[0] - 1
     widest = 0
     for j in range(offsets.shape[0] - 1):
         widest = max(widest, offsets[j + 1] - offsets[j])
-    # d Z'Z + d r I = L D L'; `raw` is a row of L D.
+    # The products of the model's columns, r times the penalties added on the diagonal, are L D L'; `raw`: a row of L D.
     lower, raw = np.empty((widest, widest)), np.empty(widest)
     inverse, solved = np.empty(widest), np.empty(widest)
     for j in range(offsets.shape[0] - 1):
         own = columns[offsets[j] : offsets[j + 1]]
         d = own.shape[0]
         for c in range(ratios.shape[0]):
-            ridge = d * ratios[c]
             rest, volume, growth = products[last, last], 0.0, 1.0
             for k in range(d):
+                ridge = ratios[c] * penalties[offsets[j] + k]
                 pivot, total = products[own[k], own[k]] + ridge, products[own[k], last]
                 for i in range(k):
                     value = products[own[k], own[i]]

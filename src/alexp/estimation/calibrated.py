@@ -9,7 +9,9 @@ probability E[P(false | rewards up to T)] = delta.
 
 The statement here: no candidate x beats the recommended one, b, by more than epsilon. Its probability to be false is at
 most the sum over candidates of P(f(x) - f(b) > epsilon), and f(x) - f(b) is, in each component of the mixture, a
-t-distribution whose scale is at most the sum of those of f(x) and f(b). Bisection finds the smallest such epsilon.
+t-distribution whose scale is at most the sum of those of f(x) and f(b). Bisection finds the smallest such epsilon. (For
+any level m it is also at most P(f(b) < m - epsilon) plus the sum of P(f(x) > m). That is narrower, and as right under
+the prior; on real rewards, of which kernels are too sure early on, the room that the sum of scales leaves is needed.)
 
 It is a statement about one moment, the one at which one stops. What holds at all moments at once on average over the
 prior, {v : p(v | data) >= delta p(v | first rewards)} for the reward v of every candidate (Savage and Dickey), is much
@@ -108,7 +110,7 @@ class PriorLedger(Following):
         def chance(epsilon: float) -> float:
             return rest + float((share * stdtr(freedom, (mean - epsilon) / scale)).sum())
 
-        low, high = 0.0, float(np.max(mean + scale, initial=0.0))
+        low, high = 0.0, float(np.max(mean, initial=0.0) + np.max(scale, initial=0.0))  # positive, so that it can grow
         if others.any() and chance(0.0) > delta:
             while chance(high) > delta:
                 low, high = high, 2.0 * high

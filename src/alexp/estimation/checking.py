@@ -116,7 +116,7 @@ class Ledger(Following):
 
 
 class Alternative:
-    """Log density of a growing sequence of rewards under the mixture, one reward at a time in O(t^2).
+    """Log density of a growing sequence of rewards under the mixture, in O(t^2) for each reward.
 
     Parameters
     ----------
@@ -151,61 +151,78 @@ class Alternative:
         self.n_trained = 0
         self.log_density = 0.0
 
-    def absorb(self, row: FloatArray, index: int, y: float, counted: bool = True) -> float:
-        """Take in a reward of candidate `index` with features (P,); log density of all counted rewards."""
-        x = row - self._centre
-        mean, variance, solved = self._predict(x, index)
-        if counted:
-            self._count(y - mean, variance)
-        if solved is not None:
-            self._learn(x, index, (y - mean) / np.sqrt(variance), variance, solved)
+    def absorb(
+        self, rows: FloatArray, indices: int | IntArray, rewards: float | FloatArray, counted: bool = True
+    ) -> float:
+        """Take in one reward, or k at once, of candidates with features (k, P); log density of all counted rewards."""
+        x, which, y = np.atleast_2d(rows) - self._centre, np.atleast_1d(indices), np.atleast_1d(rewards)
+        learned = min(MOST_TRAINED - self.n_trained, which.size)
+        if learned:
+            self._learn(x[:learned], which[:learned], y[:learned], counted)
+        for own, index, reward in zip(x[learned:], which[learned:].tolist(), y[learned:], strict=True):
+            mean, variance = self._foreseen(own, index)
+            if counted:
+                self._count(1, np.square(reward - mean) / variance, np.log(variance))
         return self.log_density
 
-    def _count(self, errors: FloatArray, variance: FloatArray) -> None:
-        """A reward was predicted with these errors and variances, (C,) each."""
-        with np.errstate(over="ignore"):
-            self._evidence -= 0.5 * (np.log(2.0 * np.pi * variance) + errors**2 / variance)
+    def _count(self, k: int, squares: FloatArray, log_volumes: FloatArray) -> None:
+        """k rewards came with these squared errors, in units of their covariance, and log determinants of it, (C,)."""
+        self._evidence -= 0.5 * (k * np.log(2.0 * np.pi) + log_volumes + squares)
         self.log_density = float(np.logaddexp.reduce(self._evidence))
 
-    def _similarities(self, x: FloatArray, t: int) -> FloatArray:
-        """k(x, z) + 1 for the t points learned, (t,), or (C, t) where components differ in it."""
-        return self._rows[:t] @ (self._weights * x) + 1.0
-
-    def _own_similarity(self, x: FloatArray) -> float | FloatArray:
-        """k(x, x) + 1, or (C,)."""
-        return float(x @ (self._weights * x)) + 1.0
+    def _similarities(self, rows: FloatArray, x: FloatArray) -> FloatArray:
+        """k(z, x) + 1 of rows (t, P) and (k, P): (t, k), or (C, t, k) where components differ in it."""
+        return np.asarray(rows @ (self._weights * x).T + 1.0)
 
     def follow(self, before: Alternative) -> None:
         """Go on counting where another one, in other units, has ended."""
         self._evidence, self.log_density = before._evidence, before.log_density
 
-    def _predict(self, x: FloatArray, index: int) -> tuple[FloatArray, FloatArray, FloatArray | None]:
-        """Means and variances of the next reward (C,), and the whitened covariances (C, t) if it can be learned."""
-        t = self.n_trained
-        if index in self._frozen:
-            return *self._frozen[index], None
-        kernel = self._similarities(x, t)
-        same = self._indices[:t] == index
-        cross = self._signal[:, None] * kernel + self._effect[:, None] * same
-        solved = np.matmul(self._white[:, :t, :t], cross[:, :, None])[:, :, 0]
-        prior = self._signal * self._own_similarity(x) + self._effect
-        variance = np.maximum(prior - np.square(solved).sum(axis=1), 0.0) + self._noise
-        mean = np.einsum("ct,ct->c", solved, self._values[:, :t])
-        if t < MOST_TRAINED:
-            return mean, variance, solved
-        if index >= 0:  # others never come again
-            self._frozen[index] = mean, variance
-        return mean, variance, None
+    def _covariance(self, rows: FloatArray, own: IntArray, x: FloatArray, indices: IntArray) -> FloatArray:
+        """Of the rewards of two lists of actions, noise aside, (C, t, k)."""
+        signal, effect = self._signal[:, None, None], self._effect[:, None, None]
+        return np.asarray(signal * self._similarities(rows, x) + effect * (own[:, None] == indices))
 
-    def _learn(self, x: FloatArray, index: int, value: FloatArray, variance: FloatArray, solved: FloatArray) -> None:
+    def _solved(self, x: FloatArray, indices: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Whitened covariances with the rewards learned (C, t, k), and means (C, k)."""
         t = self.n_trained
-        if t == len(self._rows):
+        cross = self._covariance(self._rows[:t], self._indices[:t], x, indices)
+        solved = np.matmul(self._white[:, :t, :t], cross)
+        return solved, np.matmul(self._values[:, None, :t], solved)[:, 0]
+
+    def _foreseen(self, x: FloatArray, index: int) -> tuple[FloatArray, FloatArray]:
+        """Mean and variance of a reward (C,) from all that was learned; nothing is learned any more."""
+        if index in self._frozen:
+            return self._frozen[index]
+        rows, indices = x[None], np.array([index])
+        solved, mean = self._solved(rows, indices)
+        prior = self._covariance(rows, indices, rows, indices)[:, 0, 0]
+        found = mean[:, 0], np.maximum(prior - np.square(solved).sum(axis=1)[:, 0], 0.0) + self._noise
+        if index >= 0:  # others never come again
+            self._frozen[index] = found
+        return found
+
+    def _learn(self, x: FloatArray, indices: IntArray, y: FloatArray, counted: bool) -> None:
+        """With covariance [[K, c], [c', D]] of rewards learned and new, the inverse factor of D - c'K^-1 c is added."""
+        t, k = self.n_trained, indices.size
+        while t + k > len(self._rows):
             self._grow()
-        self._rows[t], self._indices[t], self._values[:, t] = x, index, value
-        root = np.sqrt(variance)[:, None]
-        before = np.matmul(solved[:, None, :], self._white[:, :t, :t])[:, 0]
-        self._white[:, t, :t], self._white[:, t, t] = -before / root, 1.0 / root[:, 0]
-        self.n_trained = t + 1
+        solved, mean = self._solved(x, indices)
+        rest = self._covariance(x, indices, x, indices) - np.matmul(solved.transpose(0, 2, 1), solved)
+        diagonal = np.arange(k)
+        rest[:, diagonal, diagonal] = np.maximum(rest[:, diagonal, diagonal], 0.0) + self._noise[:, None]
+        factor = np.linalg.cholesky(rest)
+        inverse = np.linalg.inv(factor)
+        value = np.matmul(inverse, (y - mean)[:, :, None])[:, :, 0]
+        if counted:
+            volumes = 2.0 * np.log(factor[:, diagonal, diagonal]).sum(axis=1)
+            with np.errstate(over="ignore"):
+                self._count(k, np.square(value).sum(axis=1), volumes)
+        new = slice(t, t + k)
+        self._rows[new], self._indices[new], self._values[:, new] = x, indices, value
+        before = np.matmul(solved.transpose(0, 2, 1), self._white[:, :t, :t])
+        self._white[:, new, :t], self._white[:, new, new] = -np.matmul(inverse, before), inverse
+        self.n_trained = t + k
 
     def _grow(self) -> None:
         t = len(self._rows)

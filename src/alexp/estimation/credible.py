@@ -18,11 +18,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from alexp.common.arrays import FloatArray
+from alexp.estimation._shape_kernels import penalised
 from alexp.estimation.checking import Rewards
 from alexp.estimation.factory import posteriors
 from alexp.estimation.mixture.mixture import StudentEvidence
 from alexp.estimation.posteriors import CandidateMoments, Posteriors
-from alexp.estimation.ridge.bank import RidgeBank
 from alexp.problem.candidates import CandidateTable, Choices
 from alexp.problem.models import ModelClass
 from alexp.problem.offers import Reference
@@ -103,29 +103,32 @@ def log_odds_of_a_constant(models: ModelClass, norms: FloatArray, told: Rewards)
     """
     if models.intercept or models.kernels is not None or len(told) < 2 or models.n_models > _MOST_MODELS:
         return 0.0
-    unit = float(np.mean(np.square(told.rewards)))
-    if unit == 0.0:
+    if not told.rewards.any():
         return 0.0
-    sizes = np.where(norms > 0.0, norms, 1.0)
-    with_one = np.logaddexp.reduce([_log_evidence(models, sizes, told, unit, level) for level in _LEVELS])
-    return float(with_one - np.log(len(_LEVELS)) - _log_evidence(models, sizes, told, unit, 0.0))
+    sizes = np.where(norms > 0.0, norms, 1.0) * models.scales
+    values = np.column_stack([told.rows, np.ones(len(told)), told.rewards])
+    products = values.T @ values
+    with_one = [_log_evidence(models, sizes, len(told), products, level) for level in _LEVELS]
+    without = _log_evidence(models, sizes, len(told), products, None)
+    return float(np.logaddexp.reduce(with_one) - np.log(len(_LEVELS)) - without)
 
 
-def _log_evidence(models: ModelClass, sizes: FloatArray, told: Rewards, unit: float, level: float) -> float:
-    """Of all models and ratios together, up to a constant, with b0 the mean square of the rewards."""
-    m, p, t = models.n_models, told.rows.shape[1], len(told)
-    constants = np.sqrt(level) * sizes * models.scales  # one column for each model: their units differ
-    columns = np.insert(models.columns_flat, models.offsets[1:], p + np.arange(m))
-    offsets = models.offsets + np.arange(m + 1)
-    rows = np.hstack([told.rows, np.tile(constants, (t, 1))])
-    banks = []
-    for ratio in _FINE_RATIOS:
-        bank = RidgeBank(columns, offsets, np.sqrt(ratio) * sizes * models.scales)
-        for row, y in zip(rows, told.rewards.tolist(), strict=True):
-            bank.update(row, y)
-        banks.append(bank)
-    fits = np.array([bank.residuals() for bank in banks]), np.array([bank.log_determinants() for bank in banks])
-    scores = StudentEvidence(t, unit).log_evidence(_FINE_RATIOS[:, None], *fits)
+def _log_evidence(models: ModelClass, sizes: FloatArray, t: int, products: FloatArray, level: float | None) -> float:
+    """Of all models and ratios together, up to a constant, with b0 the mean square of the t rewards.
+
+    `products` are those of the columns, of a column of ones and of the rewards; `level` is the prior variance of a
+    constant in units of that of the other coefficients' contribution, None for no constant.
+    """
+    columns, offsets = models.columns_flat, models.offsets
+    penalties = np.repeat(np.square(sizes), np.diff(offsets))
+    if level is not None:
+        columns = np.insert(columns, offsets[1:], models.n_columns)
+        penalties = np.insert(penalties, offsets[1:], 1.0 / level)
+        offsets = offsets + np.arange(models.n_models + 1)
+    shape = (_FINE_RATIOS.size, models.n_models)
+    residuals, volumes = np.empty(shape), np.empty(shape)
+    penalised(products, columns, offsets, penalties, _FINE_RATIOS, residuals, volumes)
+    scores = StudentEvidence(t, float(products[-1, -1]) / t).log_evidence(_FINE_RATIOS[:, None], residuals, volumes)
     return float(np.logaddexp.reduce(scores, axis=None))
 
 

@@ -1,23 +1,34 @@
 """Certificates from the shape of the noise: rewards are phi_j(x)'theta + N(0, sigma^2), theta and sigma unknown.
 
-Let q_s be a density of reward s given the actions up to s and the rewards before s, fixed before reward s is seen. Over
-the rewards s = t0 + 1, ..., t (n of them) let
+Let q_s be a density of reward s given the actions up to s and the rewards before s, fixed before reward s is seen. The
+first t0 rewards fix units; the others, s = t0 + 1, ..., t, are n. Let
 
-    A_t = product of q_s(y_s),
-    L_j(t) = sup over theta, sigma of the product of N(y_s; phi_j(x_s)'theta, sigma^2) = (2 pi e RSS_j / n)^(-n/2).
+    A_t = product of q_s(y_s) over the n rewards,
+    RSS_j(theta) = sum over the n rewards of (y_s - phi_j(x_s)'theta)^2, plus w times that over the first t0,
 
-If model j is true, with whatever theta and sigma, each factor of A_t / p_true(t) has mean one given what was known when
-x_s was chosen: integrate q_s over y_s. So A_t / p_true(t) is a non-negative martingale that starts at one, however
-actions are chosen as long as x_s is fixed before y_s, and E_j(t) = A_t / L_j(t) is never larger. By Ville's inequality
-E_j ever exceeds 1/delta with probability at most delta. At all times at once, with probability 1 - delta:
+with a fixed weight w < 1. Suppose that model j is true with coefficients theta and noise sigma. The factor
+q_s(y_s) / N(y_s; phi_j(x_s)'theta, sigma^2) of each of the n rewards has mean one given what was known when x_s was
+chosen: integrate q_s over y_s. So has sqrt(1 - w) exp(w e_s^2 / (2 sigma^2)) of each of the first, e_s ~ N(0, sigma^2)
+being its noise. The product of all of them,
+
+    E_j(t; theta, sigma) = A_t (1 - w)^(t0/2) (2 pi sigma^2)^(n/2) exp(RSS_j(theta) / (2 sigma^2)),
+
+is a non-negative martingale that starts at one, however actions are chosen as long as x_s is fixed before y_s. By
+Ville's inequality it ever exceeds 1/delta with probability at most delta. Neither theta nor sigma is known; the
+smallest value over sigma is A_t (1 - w)^(t0/2) (2 pi e RSS_j(theta) / n)^(n/2), and E_j(t), the smallest over theta,
+has least squares in it. So at all times at once, with probability 1 - delta:
 
 * the true model j has E_j(t) <= 1/delta: a model that ever exceeds it is ruled out;
-* the true theta has RSS_j(theta) <= c_t = n / (2 pi e) (delta A_t)^(-2/n), which is least squares plus and minus
-  sqrt(c_t - RSS_j) ||phi||_{(Phi'Phi)^-1} for any phi in the span of the features told.
+* the true theta has RSS_j(theta) <= c_t = n / (2 pi e) (delta A_t (1 - w)^(t0/2))^(-2/n), which is weighted least
+  squares plus and minus sqrt(c_t - RSS_j) ||phi||_{V^-1}, V the weighted sum of phi phi', for any phi in the span of
+  the features told.
+
+A smaller A_t, or fewer looks, make statements weaker and no less valid. The weight costs -t0/2 log(1 - w), here 1.8,
+in the logarithm, and pays as soon as models have several coefficients: t rewards instead of n then hold them.
 
 Where rewards are known to lie in a range, that bounds theta as well: see `LeastSquares`.
 
-Delta is not split over models: only the true one can be lost. Nothing is said of a model while n is not larger than the
+Delta is not split over models: only the true one can be lost. Nothing is said of a model while t is not larger than the
 number of its coefficients. The order of s is the order of tells. The noise of a reward that comes late must not depend
 on when it comes: then x_s was chosen before y_s was seen, and that is all that is used.
 
@@ -25,7 +36,7 @@ The predictions q_s are a mixture of two parts, in which the scale s^2 of signal
 IG(1, 1) in units of the first t0 rewards, see `StudentEvidence`. The larger part is the mixture of all models: the
 coefficients of the d columns of a model, each in units of its spread, have variance s^2 / d, noise has variance r s^2
 for each of `RATIOS`, and the constant of an intercept is flat. The other, `FreeProcesses`, needs no model to be true:
-it sounds the alarm. The first t0 rewards fix units and are learned before the first one that counts is predicted.
+it sounds the alarm. Both have learned the first t0 rewards before they predict another.
 """
 
 from __future__ import annotations
@@ -43,14 +54,17 @@ from alexp.estimation.checking import Alternative, Following
 from alexp.estimation.posteriors import Envelope
 from alexp.problem.candidates import Choices
 from alexp.problem.models import ModelClass
+from alexp.problem.rows import spread
 
 RATIOS = 10.0 ** np.arange(-5.0, 1.0)  # of noise to prior variance
 RIVAL = 0.1  # share of the rival in the mixture
-FIRST = 5  # t0; later where the first rewards are all the same
+FIRST, FIRST_WEIGHT = 7, 0.4  # t0, later where the first rewards are all the same; w
 COLLINEAR = 1e-11  # squared share of a column beside others below which it counts as their combination
 _ROUNDING = 1e-13  # of the sum of squares: residuals below are not looked into
-_EVERY_TIME, _RATIO = 32, 1.1  # rewards after each of which models are looked at; later looks are this much apart
-_LENGTHS = (1.0, 0.15)  # squared lengthscales of the rival, in units of the spread of all columns together
+_EVERY_TIME, _RATIO = 12, 1.15  # rewards after each of which models are looked at; later looks are this much apart
+# The rival: squared lengthscales of functions of single columns, and of all, in units of their spread; variance of the
+# linear part; how many columns have functions of their own; ratios of noise, and of own effects.
+_LENGTHS, _LINEAR, _MOST_BENT = (0.4, 0.5), 3.0, 64
 _RIVAL_RATIOS, _EFFECTS = (1e-3, 3e-2, 1.0), (0.0, 0.3)
 _SHARES = (0.03, 0.3, 3.0)  # weights of a bound on rewards, as multiples of c / B^2
 _OUTSIDE = 1e-8  # squared share of features outside the span of those told
@@ -70,52 +84,53 @@ def student_log_density(
 
 
 class Sums:
-    """Sums of products of P columns and the reward, (P + 1, P + 1); about their means if centred."""
+    """Weighted sums of products of P columns and the reward, (P + 1, P + 1); about their means if centred."""
 
     def __init__(self, size: int, centred: bool) -> None:
-        self.n, self.centred = 0, centred
+        self.weight, self.centred = 0.0, centred
         self.mean, self.products = np.zeros(size), np.zeros((size, size))
 
-    def add(self, values: FloatArray) -> None:
+    def add(self, values: FloatArray, weight: float = 1.0) -> None:
         """Take in the columns and the reward of one action, (P + 1,)."""
-        self.n += 1
+        before, self.weight = self.weight, self.weight + weight
         if self.centred:
             difference = values - self.mean
-            self.mean = self.mean + difference / self.n
-            values = difference * np.sqrt((self.n - 1.0) / self.n)
-        self.products += np.outer(values, values)
+            self.mean = self.mean + difference * (weight / self.weight)
+            weight *= before / self.weight
+            values = difference
+        self.products += np.outer(weight * values, values)
 
 
 class FreeProcesses(Alternative):
     """Predictions that need no model to be true: Gaussian processes on all columns, of unknown scale.
 
-    Linear, or smooth with one of two lengthscales, with or without what belongs to a candidate alone.
+    Linear in all columns, with a sum of smooth functions of single columns, or with a smooth function of all together;
+    with or without what belongs to a candidate alone.
     """
 
     def __init__(self, columns: FloatArray) -> None:
-        grid = np.array(list(product(range(1 + len(_LENGTHS)), _RIVAL_RATIOS, _EFFECTS)))
+        grid = np.array(list(product(range(2), _RIVAL_RATIOS, _EFFECTS)))
         self._which = grid[:, 0].astype(np.int64)
         self._squares, self._volumes, self._n = np.zeros(len(grid)), np.zeros(len(grid)), 0
         self._begin(columns, True, np.ones(len(grid)), grid[:, 1], grid[:, 2])
+        self._bent = spread(len(columns), _MOST_BENT)
 
-    def _count(self, errors: FloatArray, variance: FloatArray) -> None:
-        self._n += 1
-        self._squares += errors**2 / variance
-        self._volumes += np.log(variance)
+    def _count(self, k: int, squares: FloatArray, log_volumes: FloatArray) -> None:
+        self._n += k
+        self._squares += squares
+        self._volumes += log_volumes
         logs = student_log_density(self._n, self._squares, self._volumes)
         self.log_density = float(np.logaddexp.reduce(logs)) - log(logs.size)
 
-    def _similarities(self, x: FloatArray, t: int) -> FloatArray:
-        rows = self._rows[:t]
-        cross = rows @ (self._weights * x)
-        apart = np.maximum(np.square(rows) @ self._weights + np.square(x) @ self._weights - 2.0 * cross, 0.0)
-        kernels = np.stack([cross, *(np.exp(-0.5 * apart / length) for length in _LENGTHS)])
-        return np.asarray(kernels[self._which] + 1.0)
-
-    def _own_similarity(self, x: FloatArray) -> FloatArray:
-        own = np.ones(1 + len(_LENGTHS))
-        own[0] = float(np.square(x) @ self._weights)
-        return np.asarray(own[self._which] + 1.0)
+    def _similarities(self, rows: FloatArray, x: FloatArray) -> FloatArray:
+        linear = rows @ (self._weights * x).T
+        squares = np.square(rows) @ self._weights, np.square(x) @ self._weights
+        apart = np.maximum(squares[0][:, None] + squares[1] - 2.0 * linear, 0.0)
+        precisions = self._weights[self._bent] * np.count_nonzero(self._weights)
+        differences = rows[:, None, self._bent] - x[:, self._bent]
+        bent = np.exp(-0.5 / _LENGTHS[0] * precisions * np.square(differences)).mean(axis=2)
+        smooth = np.exp(-0.5 / _LENGTHS[1] * apart)
+        return np.asarray((_LINEAR * linear + np.stack([bent, smooth]) + 1.0)[self._which])
 
 
 class LedgerUnits(NamedTuple):
@@ -130,7 +145,7 @@ class LedgerUnits(NamedTuple):
 
 
 class ShapeLedger(Following):
-    """The e-processes E_j of all models, and least squares of the rewards that count.
+    """The e-processes E_j of all models, and least squares of the rewards, the first of them with a weight.
 
     Parameters
     ----------
@@ -144,24 +159,29 @@ class ShapeLedger(Following):
         self._models, self._typical, self._size = models, typical, size if typical is not None else None
         prior = models.log_prior - np.logaddexp.reduce(models.log_prior)
         self._log_prior = prior - log(RATIOS.size)
+        sizes = np.diff(models.offsets)
+        self._penalties = np.repeat(sizes, sizes).astype(
+            np.float64
+        )  # a priori the rewards of a model have variance one
         super().__init__()
 
     def restart(self) -> None:
         """Forget all rewards."""
         m = self._models.n_models
         self._early: list[tuple[int, float, FloatArray]] = []
+        self._waiting: list[tuple[int, FloatArray]] = []  # what the rival has not seen yet
         self.units: LedgerUnits | None = None
-        self.log_density = 0.0  # log A_t
+        self.log_density = 0.0  # log of A_t times (1 - w)^(t0 / 2)
+        self.n_told = self.n_first = 0  # rewards since units are fixed, and the first of them: t and t0
         self.residuals, self.ranks = np.zeros(m), np.zeros(m, dtype=np.int64)
-        self.largest = np.full(m, -np.inf)  # max over times of log E_j
-        self.history: list[tuple[int, float]] = []  # times looked at, min_j max_s<=t log E_j(s)
+        self.largest = self.lasting = np.full(m, -np.inf)  # max over times of log E_j, and over those of the schedule
+        self.history: list[tuple[int, float]] = []  # times of the schedule, min_j max_s<=t log E_j(s)
         self._next, self._looked_at = 1, 0
-        self._lasting = self.largest, 0  # `largest` and the length of `history` at the last look that lasts
 
     @property
     def n_counted(self) -> int:
-        """n, the number of rewards that count."""
-        return 0 if self.units is None else self.counted.n
+        """n, the number of rewards that are predicted."""
+        return self.n_told - self.n_first
 
     def _see(self, t: int, index: int, y: float, row: FloatArray) -> None:
         if self.units is None:
@@ -170,11 +190,12 @@ class ShapeLedger(Following):
             if t >= FIRST and min(rewards) < max(rewards):
                 self._fix_units(np.array([row for _, _, row in self._early]), np.array(rewards))
             return
-        self._take(index, y, row, True)
+        self._take(index, y, row, 1.0)
         if t >= self._next:
             self._next = t + 1 if t < _EVERY_TIME else int(np.ceil(_RATIO * t))
-            self.look()
-            self._lasting = self.largest, len(self.history)
+            self._look(self._rival_log_density() - self._before[1])
+            self.lasting = self.largest
+            self.history.append((t, float(self.largest.min())))
 
     def _fix_units(self, rows: FloatArray, rewards: FloatArray) -> None:
         centred = self._models.intercept
@@ -183,63 +204,72 @@ class ShapeLedger(Following):
         sizes, largest = np.sqrt(np.mean(np.square(known - centre[:-1, None]), axis=1)), np.abs(known).max(axis=1)
         # A column that is constant so far may vary later: it has a unit, too.
         sizes = np.where(sizes > 1e-14 * largest, sizes, np.where(largest > 0.0, largest, 1.0))
-        spread = float(np.sqrt(np.mean(np.square(rewards - centre[-1]))))
-        self.units = LedgerUnits(centre, np.append(sizes, spread))
+        unit = float(np.sqrt(np.mean(np.square(rewards - centre[-1]))))
+        self.units = LedgerUnits(centre, np.append(sizes, unit))
         size = self._models.n_columns + 1
-        self._all, self.counted = Sums(size, centred), Sums(size, centred)
+        self._all, self.weighted = Sums(size, centred), Sums(size, centred)
         scaled = (known - centre[:-1, None]) / sizes[:, None]
         self._rival = FreeProcesses(scaled)
         self._spread = np.zeros((size, size))
         self._spread[:-1, :-1] = scaled @ scaled.T / known.shape[1]
         for index, y, row in self._early:
-            self._take(index, y, row, False)
-        self._before = self._models_log_density(), self._rival.log_density
-        self._early = []
+            self._take(index, y, row, FIRST_WEIGHT)
+        self._before = self._models_log_density(), self._rival_log_density()
+        self.n_first, self._early = self.n_told, []
 
-    def _take(self, index: int, y: float, row: FloatArray, counted: bool) -> None:
+    def _take(self, index: int, y: float, row: FloatArray, weight: float) -> None:
         assert self.units is not None
         values = self.units.of(row, y)
+        self.n_told += 1
         self._all.add(values)
-        # The rival has a constant of its own about the mean of the first rewards.
-        self._rival.absorb(values[:-1], index, float(values[-1]))
-        if counted:
-            self.counted.add(values)
+        self._waiting.append((index, values))
+        self.weighted.add(values, weight)
 
     def _models_log_density(self) -> float:
         """Of all rewards, the first included, under the mixture of all models."""
-        t, lead = self._all.n, int(self._models.intercept)
+        t, lead = self.n_told, int(self._models.intercept)
         shape = (RATIOS.size, self._models.n_models)
         residuals, volumes = np.empty(shape), np.empty(shape)
-        penalised(self._all.products, self._models.columns_flat, self._models.offsets, RATIOS, residuals, volumes)
+        groups = self._models.columns_flat, self._models.offsets, self._penalties
+        penalised(self._all.products, *groups, RATIOS, residuals, volumes)
         n = t - lead
         logs = student_log_density(n, residuals / RATIOS[:, None], volumes + n * np.log(RATIOS)[:, None], lead, log(t))
         logs = logs + self._log_prior
         largest = float(logs.max())
         return largest + log(float(np.exp(logs - largest).sum()))
 
+    def _rival_log_density(self) -> float:
+        """Of all rewards, under processes that need no model; its constant is about the mean of the first rewards."""
+        if self._waiting:
+            values = np.array([values for _, values in self._waiting])
+            self._rival.absorb(values[:, :-1], np.array([index for index, _ in self._waiting]), values[:, -1])
+            self._waiting = []
+        return self._rival.log_density
+
     def look(self) -> None:
         """Bring log A_t, least squares and e-values up to the last reward.
 
-        A look between the times at which every run is looked at leaves no trace: statements depend on the rewards
-        alone, not on when one asked.
+        Every run is looked at on the same schedule. A look between leaves no trace: statements depend on the rewards
+        alone, not on when one asked. It leaves out the rival, which makes A_t smaller and the statement no less valid.
         """
-        if self.units is None or self._looked_at == self._all.n or not self.counted.n:
-            return
-        self._looked_at = self._all.n
-        gains = self._models_log_density() - self._before[0], self._rival.log_density - self._before[1]
-        self.log_density = float(np.logaddexp(gains[0] + log(1.0 - RIVAL), gains[1] + log(RIVAL)))
+        if self._looked_at < self.n_told and self.n_counted:
+            self._look(-inf)
+
+    def _look(self, rival: float) -> None:
+        self._looked_at = self.n_told
+        models = self._models_log_density() - self._before[0]
+        self.log_density = float(np.logaddexp(models + log(1.0 - RIVAL), rival + log(RIVAL)))
+        self.log_density += 0.5 * self.n_first * log(1.0 - FIRST_WEIGHT)
         groups = self._models.columns_flat, self._models.offsets
-        least_squares(self.counted.products, *groups, COLLINEAR, self.residuals, self.ranks)
+        least_squares(self.weighted.products, *groups, COLLINEAR, self.residuals, self.ranks)
         self.ranks += int(self._models.intercept)
-        floor = _ROUNDING * max(float(self.counted.products[-1, -1]), float(np.finfo(np.float64).tiny))
+        floor = _ROUNDING * max(float(self.weighted.products[-1, -1]), float(np.finfo(np.float64).tiny))
         self.residuals = np.maximum(self.residuals, floor)
-        n = self.counted.n
-        least = self._bounded_residuals(np.where(n > self.ranks, self.residuals, 0.0))
+        n = self.n_counted
+        least = self._bounded_residuals(np.where(self.n_told > self.ranks, self.residuals, 0.0))
         with np.errstate(divide="ignore"):
             now = self.log_density + 0.5 * n * np.log(2.0 * pi * e * least / n)
-        before, kept = self._lasting
-        self.largest = np.maximum(before, now)
-        self.history[kept:] = [(self._all.n, float(self.largest.min()))]
+        self.largest = np.maximum(self.lasting, now)
 
     def _bounded_residuals(self, least: FloatArray) -> FloatArray:
         """Lower bounds on the sums of squares (M,) over coefficients that keep the bound on rewards, if there is one.
@@ -248,7 +278,7 @@ class ShapeLedger(Following):
         """
         for weight in self.weights(1.0)[1:]:
             bounded, ranks = np.empty_like(least), np.empty_like(self.ranks)
-            products = self.counted.products + weight * self._spread
+            products = self.weighted.products + weight * self._spread
             least_squares(products, self._models.columns_flat, self._models.offsets, COLLINEAR, bounded, ranks)
             least = np.maximum(least, bounded - weight * self._bound)
         return least
@@ -273,7 +303,7 @@ class ShapeLedger(Following):
 
     def limit(self, delta: float) -> float:
         """c_t: the true coefficients leave no larger sum of squares."""
-        n = self.counted.n
+        n = self.n_counted
         exponent = -(2.0 / n) * (log(delta) + self.log_density) + log(n / (2.0 * pi * e))
         return exp(min(exponent, 700.0))
 
@@ -282,9 +312,9 @@ class ShapeLedger(Following):
         return next((t for t, smallest in self.history if smallest > log(1.0 / delta)), None)
 
     def fits(self, delta: float) -> LeastSquares:
-        """Least squares of every model on the rewards that count."""
+        """Least squares of every model."""
         assert self.units is not None
-        return LeastSquares(self._models, self.counted, self.units, self._spread, self.weights(delta), self._bound)
+        return LeastSquares(self._models, self.weighted, self.units, self._spread, self.weights(delta), self._bound)
 
 
 class Solved(NamedTuple):
@@ -377,7 +407,7 @@ class LeastSquares:
         lead, unit = self._models.intercept, float(self._units.size[-1])
         origin = self._mean if lead else np.zeros_like(self._mean)
         level = float(self._mean[-1]) if lead else 0.0
-        constant = 1.0 / self._sums.n if lead else 0.0
+        constant = 1.0 / self._sums.weight if lead else 0.0
         lower, upper = self._ends(j, radius, self._features(j, table, origin), constant)
         return level + unit * lower, level + unit * upper
 
