@@ -378,6 +378,7 @@ class BernoulliMixture(Mixture):
     """
 
     grid: LogitGrid
+    is_linear = False
 
     def __init__(
         self,
