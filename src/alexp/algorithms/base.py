@@ -271,9 +271,10 @@ class Algorithm(Guarded, ABC):
     needs_ball: ClassVar[str] = ""
     ridges_per_model: ClassVar[int] = 0  # posteriors that are kept of each model, for estimates of time and memory
     depends_on: ClassVar[frozenset[str]] = frozenset()  # "order" of tells, "scale" of rewards: by design, see docs
-    forget: float | None = None  # weight of a reward for each one that came after it; None where all weigh the same
+    # Weight of a reward for each one that came after it, or several that compete; None where all weigh the same.
+    forget: float | tuple[float, ...] | None = None
     objectives: Objectives | None = None  # where there are several
-    budget: float | None = None  # what all trials may cost together; None where nothing limits that
+    budget: float | None = None  # what all trials may cost together, or a contextual round on average
 
     name: ClassVar[str]
     settings: ClassVar[tuple[str, ...]] = ()
@@ -551,7 +552,7 @@ class Algorithm(Guarded, ABC):
             (offer,) = self.check_offers(None, available, **presented)
             if offer.is_whole:
                 raise TypeError("policy lists probabilities of candidates, and a ball has infinitely many points")
-            round_, n = self._open_offer(offer), len(offer)
+            round_, n = self._open_offer(self.narrowed(offer)), len(offer)
         else:
             limits = self.plate_limits()
             _, _, free = self._check_ask(None, available, None, limits)
@@ -1152,7 +1153,7 @@ class Algorithm(Guarded, ABC):
         return trials
 
     def narrowed(self, offer: Offer) -> Offer:
-        """An offer as it is, or, of the whole of a ball, the point that is to be played next; changes nothing."""
+        """What the next ask chooses from: the offer, of the whole of a ball the point to be played; changes nothing."""
         return points_offer(self._aim()[None]) if offer.is_whole else offer
 
     def take_trial(

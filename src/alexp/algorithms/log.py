@@ -94,6 +94,20 @@ class EventLog:
             else:
                 yield LogEvent(_STEPS[step], value, None)
 
+    def asks_since(self, start: int, n_trials: int) -> tuple[int, int, list[int]]:
+        """Events and trials so far, and which trials were asked for since there were so many of both.
+
+        Events that are not committed yet, those of a plate, count.
+        """
+        codes = [*self._codes[start:], *self._new[max(start - len(self), 0) :]]
+        asked = list[int]()
+        for code in codes:
+            if code % 4 in (_ASK, _OBSERVE):
+                if code % 4 == _ASK:
+                    asked.append(n_trials)
+                n_trials += 1
+        return start + len(codes), n_trials, asked
+
     @property
     def one_by_one(self) -> bool:
         """Whether the newest reward came right after an ask, not after another reward as in a plate."""

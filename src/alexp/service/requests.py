@@ -509,10 +509,14 @@ class Create(Body):
         description="Two or three objectives in place of a direction; a name that is a column of the table is known.",
         examples=[{"yield": "maximize", "cost": "minimize"}],
     )
-    cost: str | list[Number] | None = Field(
-        default=None, description="What an experiment costs: a column of the table, or a number per candidate."
+    cost: str | list[Number] | dict[str, Number] | None = Field(
+        default=None,
+        description="What an experiment costs: a column of the table, or a number per candidate; in contextual rounds "
+        "a number per arm, or a block of one feature.",
     )
-    budget: float | None = Field(default=None, ge=0.0, description="What all experiments together may cost.")
+    budget: float | None = Field(
+        default=None, ge=0.0, description="What all experiments together may cost, or a contextual round on average."
+    )
     settings: dict[str, JsonValue] = Field(
         default_factory=dict,
         description="Further arguments of the algorithm.",

@@ -31,6 +31,7 @@ from alexp.common.codec import Packable
 from alexp.common.compiling import ieee
 from alexp.common.schema import floats, record
 from alexp.estimation.arms import ArmColumns, Piece
+from alexp.estimation.mixture import optimality
 from alexp.estimation.mixture.calibrating import Measure
 from alexp.estimation.mixture.mixture import Mixture, quantile, sides
 from alexp.estimation.posteriors import CandidateMoments, Component, ComponentValues, Score, dictionary_rows
@@ -436,6 +437,22 @@ class BernoulliMixture(Mixture):
         shares, centres, scales = self.grid.logits(weights, self._divided(choices))
         low, high = (quantile(share, shares, centres, scales, inf) for share in sides(level))
         return sigmoid(low), sigmoid(high)
+
+    def _chances(
+        self, weights: FloatArray, choices: Choices, rng: np.random.Generator, width: float, price: FloatArray | None
+    ) -> FloatArray:
+        """The best logit is the best, unless there is a price: then shares of draws of probabilities less the price."""
+        if price is None:
+            return super()._chances(weights, choices, rng, width, price)
+        out, where = np.zeros(len(choices)), self._divided(choices)
+        counts = optimality.evenly(weights.ravel(), optimality.LINES, rng.random()).reshape(weights.shape)
+        for cell, row in enumerate(counts):
+            members = np.flatnonzero(row)
+            for number, mean, root in zip(row[members], *self.grid.roots(cell, members, where), strict=True):
+                logits = mean + width * rng.standard_normal((number, root.shape[1])) @ root.T
+                best = np.argmax(sigmoid(logits) - price, axis=1)
+                out += np.bincount(best, minlength=out.size) / optimality.LINES
+        return out
 
     def noise_variance(self, weights: FloatArray) -> float:
         """Variance of a reward at the mean rate so far."""

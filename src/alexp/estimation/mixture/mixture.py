@@ -422,43 +422,62 @@ class Mixture:
         return self.grid.draw(cell, model, self._divided(choices), normals, width * float(self.noise[cell]))
 
     def chances(
-        self, weights: FloatArray, choices: Choices, rng: np.random.Generator, width: float = 1.0
+        self,
+        weights: FloatArray,
+        choices: Choices,
+        rng: np.random.Generator,
+        width: float = 1.0,
+        price: FloatArray | None = None,
     ) -> FloatArray:
         """Probability that each choice is the best under the posterior, shape (n,), see `optimality`.
 
-        Deviations of components are multiplied by `width`. Of more than 200 choices only the most promising have any.
-        Kernels and one pass: shares of 64 draws.
+        Deviations of components are multiplied by `width`, and a `price` (n,) is taken off the rewards. Of more than
+        200 choices only the most promising have any. Kernels and one pass: shares of 64 draws.
         """
         if len(choices) <= optimality.MOST:
-            return self._chances(weights, choices, rng, width)
-        some = optimality.promising(*self.moments(weights, choices))
+            return self._chances(weights, choices, rng, width, price)
+        mean, variance = self.moments(weights, choices)
+        some = optimality.promising(mean if price is None else mean - price, variance)
         out = np.zeros(len(choices))
         indices = None if choices.indices is None else choices.indices[some]
         narrow = Choices(indices, lambda: np.ascontiguousarray(choices.table[:, some]))
-        out[some] = self._chances(weights, narrow, rng, width)
+        out[some] = self._chances(weights, narrow, rng, width, None if price is None else price[some])
         return out
 
-    def _chances(self, weights: FloatArray, choices: Choices, rng: np.random.Generator, width: float) -> FloatArray:
+    def _chances(
+        self,
+        weights: FloatArray,
+        choices: Choices,
+        rng: np.random.Generator,
+        width: float,
+        price: FloatArray | None,
+    ) -> FloatArray:
         if (dimension := self.grid.root_width(len(choices))) is None:
-            return self._shares_of_draws(weights, choices, rng, width)
+            return self._shares_of_draws(weights, choices, rng, width, price)
         offset, stretches = rng.random(), width * self._stretches(rng, optimality.LINES)
         normals = rng.standard_normal((optimality.LINES, dimension))
         deviations = np.sqrt(self.noise_variances)
         where = self._divided(choices)
-        return optimality.by_lines(self.grid, weights, deviations, where, normals, stretches, offset)
+        return optimality.by_lines(self.grid, weights, deviations, where, normals, stretches, offset, price)
 
     def _stretches(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Draws of what deviations are multiplied by, shape (n,)."""
         return np.ones(n)
 
     def _shares_of_draws(
-        self, weights: FloatArray, choices: Choices, rng: np.random.Generator, width: float
+        self,
+        weights: FloatArray,
+        choices: Choices,
+        rng: np.random.Generator,
+        width: float,
+        price: FloatArray | None,
     ) -> FloatArray:
         out = np.zeros(len(choices))
         counts = optimality.evenly(weights.ravel(), optimality.DRAWS, rng.random())
         for component in np.repeat(np.arange(counts.size), counts):
             cell, model = divmod(int(component), weights.shape[1])
-            out[np.argmax(self.draw(cell, model, rng, choices, width))] += 1.0 / optimality.DRAWS
+            drawn = self.draw(cell, model, rng, choices, width)
+            out[np.argmax(drawn if price is None else drawn - price)] += 1.0 / optimality.DRAWS
         return out
 
     def state(self) -> Packable:
