@@ -252,22 +252,20 @@ class SeveralObjectives(Certified):
         self.budget = None if budget is None else non_negative("budget", budget)
 
     def _check_round_budget(self, cost: Cost | None, budget: float | None) -> None:
-        """The same where candidates are new in every round: the budget is for a round on average."""
-        if (cost is None) != (budget is None):
-            raise ValueError(
-                "contextual rounds need both cost= and budget=, what a round may cost on average; to weigh cost only, "
-                "take it off the reward"
-            )
+        """The same where candidates are new in every round: costs are weighed, and the budget is one per round."""
+        if cost is None and budget is not None:
+            raise ValueError("budget= needs cost=: a number for each arm, or the name of a feature that holds it")
         self._tally = Tally(self._log)
         self.cost, self.budget = None, None
-        if cost is None or budget is None:
+        if cost is None:
             return
-        self.cost, self.budget = check_round_cost(cost, self.domain, self.models), positive("budget", budget)
+        self.cost = check_round_cost(cost, self.domain, self.models)
+        self.budget = None if budget is None else positive("budget", budget)
         if self.goal != "sum":
-            raise ValueError('budget= of contextual rounds is for goal="sum": leave goal out')
+            raise ValueError('cost= of contextual rounds is for goal="sum": leave goal out')
         if isinstance(self.cost, str) and self.log_features == "none":
             raise ValueError(f'cost={self.cost!r} is read off the log, and log_features="none" keeps no features')
-        if isinstance(self.cost, tuple) and min(self.cost) > self.budget:
+        if isinstance(self.cost, tuple) and self.budget is not None and min(self.cost) > self.budget:
             raise ValueError(
                 f"budget must be at least the cost of the cheapest arm, {min(self.cost):g}; got {budget:g}"
             )
@@ -280,13 +278,18 @@ class SeveralObjectives(Certified):
         return np.asarray(choices.table[cost_column(self.cost, self.models)])
 
     def _round_purse(self) -> RoundPurse:
-        """What the next contextual round may cost; trials that the last call has counted are not counted again."""
+        """What the next contextual round may cost."""
         assert self.budget is not None
+        tally = self._tallied()
+        return RoundPurse(self.budget, tally.rounds + 1, tally.spent)
+
+    def _tallied(self) -> Tally:
+        """Rounds and costs so far; trials that the last call has counted are not counted again."""
         tally = self._tally if self._tally.log is self._log else Tally(self._log)
         n_events, n_trials, asked = self._log.events.asks_since(tally.n_events, tally.n_trials)
         spent = sum(map(self._cost_of, asked), tally.spent)
-        self._tally = tally = Tally(self._log, n_events, n_trials, tally.rounds + len(asked), spent)
-        return RoundPurse(self.budget, tally.rounds + 1, spent)
+        self._tally = Tally(self._log, n_events, n_trials, tally.rounds + len(asked), spent)
+        return self._tally
 
     def _cost_of(self, trial: int) -> float:
         if isinstance(self.cost, tuple):
@@ -295,7 +298,9 @@ class SeveralObjectives(Certified):
         return float(self._row(trial)[cost_column(self.cost, self.models)])
 
     def _price(self, round_: Round) -> FloatArray:
-        """What the choices of a contextual round with a budget cost in units of the reward, (n,)."""
+        """What the choices of a contextual round cost in units of the reward, (n,)."""
+        if self.budget is None:
+            return self._costs_of(round_.choices)
         seen = self._log.seen
         spread = seen.high - seen.low if seen.n else 0.0
         return self._round_purse().price(self._costs_of(round_.offered), spread) * self._costs_of(round_.choices)
@@ -360,7 +365,7 @@ class SeveralObjectives(Certified):
         Abandoned ones cost nothing on a table; in contextual rounds, whose candidates are played at once, they do.
         """
         if self.is_contextual:
-            return 0.0 if self.budget is None else self._round_purse().spent
+            return 0.0 if self.cost is None else self._tallied().spent
         if (costs := self.costs) is None:
             return 0.0
         free = self._log.abandoned - self._log.failed - self._log.retracted

@@ -388,6 +388,7 @@ class ArmsProblem(Body):
         "object, or the length of the vector that the context has under this name.",
     )
     shared: ContextSet | None = Field(default=None, description="Features with one coefficient for all arms.")
+    unions: bool = Field(default=False, description="Whether unions of the sets of features are models as well.")
     intercept: bool = True
     example: list[JsonValue] | None = Field(default=None, description="Typical contexts, to tell units by.")
 
@@ -397,9 +398,8 @@ class ArmsProblem(Body):
         _check("features", len(self.arms) ** 2 * (sum(sizes) + 1), limits.features)
         with _prefixed("arms"):
             domain = Arms(self.arms)
-        models = ModelClass.per_arm(
-            self.features, domain, intercept=self.intercept, shared=self.shared, example=self.example
-        )
+        own = {"intercept": self.intercept, "unions": self.unions, "shared": self.shared, "example": self.example}
+        models = ModelClass.per_arm(self.features, domain, **own)
         return Built(models, domain)
 
 

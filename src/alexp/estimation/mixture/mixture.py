@@ -21,9 +21,10 @@ of models never become surer than some 1 / (1 - forget) rewards can make them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from math import expm1, inf, isfinite, lgamma, log, pi, sinh, sqrt
-from typing import ClassVar, NamedTuple, TypedDict, Unpack, cast
+from typing import NamedTuple, TypedDict, Unpack, cast
 
 import numpy as np
 
@@ -33,7 +34,7 @@ from alexp.common.schema import SQUARE, anything, number, record
 from alexp.estimation.factory import posterior_grid
 from alexp.estimation.mixture import optimality
 from alexp.estimation.mixture._kernels import add_excesses
-from alexp.estimation.mixture.calibrating import Calibration, Divisors, prior_scales
+from alexp.estimation.mixture.calibrating import Calibration, Measure, Scaling, prior_scales
 from alexp.estimation.posteriors import Component, ComponentValues, NotFiniteError, PosteriorGrid
 from alexp.problem.candidates import NOTHING, Choices, Pending
 from alexp.problem.kernels import Kernel, Scaled
@@ -194,14 +195,14 @@ class Mixture:
     log_prior : (M,) logarithms of the models' prior weights; equal by default.
     tables : the models on all candidates, where values there are kept, see `factory.takes_one_pass`.
     arm_blocks : (K, p) where every arm has p columns of its own, see `estimation.blocks`.
-    calibrate : gives the divisors for rows told, which then replace those given; see `Calibration`.
+    units : (P,) what columns are divided by before that, see `set_units`; None for nothing.
+    calibrate : gives units and divisors for rows told, which then replace those given; see `Calibration`.
     forget : weight of a reward for each one that came after it; see below.
 
     Cells of the grid are numbered noise-major; weights have shape (cells, M).
     """
 
     grid: PosteriorGrid
-    is_linear: ClassVar[bool] = True  # whether roots of the grid are in units of the reward
 
     def __init__(
         self,
@@ -219,7 +220,8 @@ class Mixture:
         log_prior: FloatArray | None = None,
         tables: Sequence[ModelOnTable] | None = None,
         arm_blocks: tuple[int, int] | None = None,
-        calibrate: Divisors | None = None,
+        units: FloatArray | None = None,
+        calibrate: Measure | None = None,
         forget: float | None = None,
     ) -> None:
         self.forget = forget
@@ -233,11 +235,13 @@ class Mixture:
         self.ridges = np.array([a * noise_std / (b * norm_bound) for a, b in pairs])
         self._precise = bool(self.noise.min() < _SAFE_NOISE * float(self.scales.max()) * norm_bound)
         self._arm_blocks = arm_blocks
+        self._units = units
         self._calibration: Calibration | None = None
         if calibrate is not None:
             divisors = np.ones(self._sizes.size)
-            self._calibration = Calibration(self._new_grid, calibrate, divisors, n_columns)
+            self._calibration = Calibration(self._new_grid, calibrate, Scaling(divisors, units), n_columns)
         self.grid = self._new_grid(divisors)
+        self._last: tuple[Choices, Choices] | None = None  # choices as they came, and with columns in their units
 
     def _new_grid(self, divisors: FloatArray) -> PosteriorGrid:
         """The empty fits of all components, with given divisors (M,)."""
@@ -250,15 +254,34 @@ class Mixture:
         """Number of rewards taken in so far, t."""
         return self.grid.n_observations
 
+    @property
+    def scaling(self) -> Scaling:
+        """What columns and features are divided by."""
+        return Scaling(self._divisors, self._units) if self._calibration is None else self._calibration.scaling
+
+    def _divided(self, choices: Choices) -> Choices:
+        """Choices with columns in their units; those of the last call are kept."""
+        if (units := self.scaling.units) is None:
+            return choices
+        if self._last is None or self._last[0] is not choices:
+            self._last = choices, Choices(choices.indices, choices.table / units[:, None])
+        return self._last[1]
+
+    def _divided_pending(self, pending: Pending) -> Pending:
+        units = self.scaling.units
+        return pending if units is None or not pending else replace(pending, rows=pending.rows / units)
+
     def _forget_computed(self) -> None:
         """Drop what was computed from the rewards so far."""
+        self._last = None
         vars(self).pop("noise_variances", None)
         vars(self).pop("_evidence", None)
 
     def update(self, row: FloatArray, y: float, index: int | None = None) -> None:
         """Absorb one observation; ``row`` (P,) is the dictionary at the action taken, ``index`` its candidate's."""
         self._forget_computed()
-        self.grid.update(row, y, index)
+        units = self.scaling.units
+        self.grid.update(row if units is None else row / units, y, index)
         if self._calibration is not None:
             self.grid = self._calibration.after(self.grid, row, y)
 
@@ -353,7 +376,8 @@ class Mixture:
 
         ``weights`` (cells, M) as :meth:`weights` has them; ``pending`` trials shrink the variances within components.
         """
-        mean, variance = self.grid.moments(weights, self.noise_variances, choices, pending)
+        where = self._divided(choices), self._divided_pending(pending)
+        mean, variance = self.grid.moments(weights, self.noise_variances, *where)
         if not np.isfinite([mean.min(), mean.max(), variance.min(), variance.max()]).all():
             for part in self.components(weights, choices, pending):
                 part.check()
@@ -364,11 +388,13 @@ class Mixture:
         self, weights: FloatArray, choices: Choices, pending: Pending = NOTHING, least: float = 1e-12
     ) -> Iterator[Component]:
         """The components of weight above ``least`` one by one; shares sum to one."""
-        return self.grid.components(weights, self.noise_variances, choices, pending, least)
+        where = self._divided(choices), self._divided_pending(pending)
+        return self.grid.components(weights, self.noise_variances, *where, least)
 
     def values(self, weights: FloatArray, choices: Choices, pending: Pending, least: float) -> ComponentValues:
         """The same all at once, for few choices, which have something pending or a reward."""
-        out = self.grid.values(weights, self.noise_variances, choices, pending, least)
+        where = self._divided(choices), self._divided_pending(pending)
+        out = self.grid.values(weights, self.noise_variances, *where, least)
         if not (np.isfinite(out.mean).all() and np.isfinite(out.variance).all()):
             for part in self.components(weights, choices, pending, least):
                 part.check()
@@ -393,7 +419,7 @@ class Mixture:
         The constant of an intercept, common to all candidates, is left out.
         """
         normals = rng.standard_normal(self.grid.n_normals(model))
-        return self.grid.draw(cell, model, choices, normals, width * float(self.noise[cell]))
+        return self.grid.draw(cell, model, self._divided(choices), normals, width * float(self.noise[cell]))
 
     def chances(
         self,
@@ -406,7 +432,7 @@ class Mixture:
         """Probability that each choice is the best under the posterior, shape (n,), see `optimality`.
 
         Deviations of components are multiplied by `width`, and a `price` (n,) is taken off the rewards. Of more than
-        200 choices only the most promising have any. Kernels, one pass, and logits with a price: shares of 64 draws.
+        200 choices only the most promising have any. Kernels and one pass: shares of 64 draws.
         """
         if len(choices) <= optimality.MOST:
             return self._chances(weights, choices, rng, width, price)
@@ -426,13 +452,13 @@ class Mixture:
         width: float,
         price: FloatArray | None,
     ) -> FloatArray:
-        dimension = self.grid.root_width(len(choices))
-        if dimension is None or (price is not None and not self.is_linear):
+        if (dimension := self.grid.root_width(len(choices))) is None:
             return self._shares_of_draws(weights, choices, rng, width, price)
         offset, stretches = rng.random(), width * self._stretches(rng, optimality.LINES)
         normals = rng.standard_normal((optimality.LINES, dimension))
         deviations = np.sqrt(self.noise_variances)
-        return optimality.by_lines(self.grid, weights, deviations, choices, normals, stretches, offset, price)
+        where = self._divided(choices)
+        return optimality.by_lines(self.grid, weights, deviations, where, normals, stretches, offset, price)
 
     def _stretches(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Draws of what deviations are multiplied by, shape (n,)."""
@@ -474,7 +500,8 @@ class StudentSettings(TypedDict, total=False):
     log_prior: FloatArray | None
     tables: Sequence[ModelOnTable] | None
     arm_blocks: tuple[int, int] | None
-    calibrate: Divisors | None
+    units: FloatArray | None
+    calibrate: Measure | None
     forget: float | None
 
 
@@ -562,8 +589,9 @@ class StudentMixture(Mixture):
 
     def _spectrum(self, j: int, rows: FloatArray, rewards: FloatArray) -> Spectrum | None:
         """Of the divided features of model j, or of its kernel."""
-        own = np.ascontiguousarray(rows[:, self._columns[self._offsets[j] : self._offsets[j + 1]]])
-        divisors = self._divisors if self._calibration is None else self._calibration.divisors
+        columns, (divisors, units) = self._columns[self._offsets[j] : self._offsets[j + 1]], self.scaling
+        own = np.ascontiguousarray(rows[:, columns])
+        own = own if units is None else own / units[columns]
         model = None if self._tables is None else self._tables[j]
         if model is not None and model.kernel is not None:
             return spectrum(Scaled.of(model.kernel, float(divisors[j]) ** -2), own, rewards, self._intercept)
@@ -575,7 +603,7 @@ class StudentMixture(Mixture):
         normals = rng.standard_normal(self.grid.n_normals(model))
         shape = self._evidence.shape
         noise = self.noise_variances[cell, model] * shape / rng.standard_gamma(shape)
-        return self.grid.draw(cell, model, choices, normals, width * float(np.sqrt(noise)))
+        return self.grid.draw(cell, model, self._divided(choices), normals, width * float(np.sqrt(noise)))
 
     def _stretches(self, rng: np.random.Generator, n: int) -> FloatArray:
         shape = self._evidence.shape
