@@ -45,7 +45,6 @@ def test_never_exceeded(settings, binary, budget):
     play(routing(budget, **settings), 120, binary=binary)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(100))
 def test_never_exceeded_in_a_hundred_runs(seed):
     rng = np.random.default_rng([seed, 2])

@@ -598,13 +598,14 @@ class TrialLog:
                 f"amend({trial_id}, reward) gives it one again"
             )
         raise AbandonedTrialError(
-            f"trial {trial_id} was abandoned and takes no reward; add the measurement as an observation"
+            f"trial {trial_id} was abandoned; amend({trial_id}, reward) gives it a reward after all"
         )
 
-    def check_told(self, trial: Trial | int | str) -> int:
-        """Id of a trial that has or had a reward, or failed; otherwise an error that says why it has none."""
+    def check_told(self, trial: Trial | int | str, or_abandoned: bool = False) -> int:
+        """Id of a trial that has or had a reward, or failed, or was abandoned; otherwise an error that says why not."""
         trial_id = self.check_id(trial)
-        if isnan(self.reward[trial_id]) and trial_id not in self.retracted | self.failed:
+        known = self.abandoned if or_abandoned else self.retracted | self.failed
+        if isnan(self.reward[trial_id]) and trial_id not in known:
             why = "was abandoned" if trial_id in self.abandoned else "awaits its first reward"
             raise NotToldError(f"trial {trial_id} {why}; only a trial with a reward can be amended or retracted")
         return trial_id
