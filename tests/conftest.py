@@ -33,6 +33,7 @@ SLOW = (
     "algorithms/test_extremes.py",
     "algorithms/test_hard_columns.py",
     "algorithms/test_order.py",
+    "algorithms/test_round_budget.py::test_never_exceeded_in_a_hundred_runs*",
     "algorithms/test_rivals_beyond.py",
     "algorithms/test_contextual_conformance.py",  # but for the algorithms of FAST
     "algorithms/sparse/*",

@@ -389,6 +389,18 @@ def test_contexts(client, name, place):
     fresh.tell(trial, 1.0)
 
 
+def test_a_budget_per_round_and_half_lives(client, name, place):
+    problem = {"kind": "arms", "arms": ["low", "high"], "features": {"both": [0, 1], "first": [0]}}
+    cost = {"low": 0.0, "high": 1.0}
+    study = client.create(name=name, problem=problem, cost=cost, budget=0.25, forget=[0.9, 1.0], random_state=3)
+    played = [study.ask(context=[0.1 * k, 1.0]) for k in range(12)]
+    for trial in played[::-1]:  # late, and the last first
+        study.tell(trial, float(trial.x == "high"))
+    own = load_study(name, place[0]).algorithm
+    assert own.forget == (0.9, 1.0)
+    assert own.spent == sum(trial.x == "high" for trial in played) <= 3.0
+
+
 def test_the_list_of_studies(client, name, place):
     study = interval(client, f"{name} / 50% # ?")
     play(study, rounds=1)

@@ -548,6 +548,21 @@ def test_long_lists_of_trials_come_in_parts(study):
 # -- contextual rounds -----------------------------------------------------------------------------------------
 
 
+def test_a_budget_per_round(http):
+    body = {"name": "budget", "problem": ARMS, "budget": 0.5, "random_state": 0}
+    wrong = http.post("/v1/studies", json=body | {"cost": [0.0, 1.0]}).json()
+    assert "a number for each of the 3 arms" in wrong["detail"]
+    names = ARMS["arms"]
+    made = http.post("/v1/studies", json=body | {"cost": dict(zip(names, [0.0, 1.0, 2.0], strict=True))})
+    assert made.status_code == 201
+    for k in range(20):
+        trial = http.post("/v1/studies/budget/ask", json={"context": [0.1 * k, 1.0]}).json()["trials"][0]
+        http.post("/v1/studies/budget/tell", json={"results": [{"trial": trial["id"], "reward": 0.1 * k}]})
+    money = checked(answers.Summary, http.get("/v1/studies/budget").json())["money"]
+    assert money["budget"] == 10.0
+    assert 0.0 <= money["spent"] == 10.0 - money["left"] <= 10.0
+
+
 def test_rounds_of_arms(http):
     study = create(http, "arms", ARMS)
     first = study.post("ask", context=[0.5, 1.0])["trials"][0]

@@ -12,6 +12,7 @@ import pytest
 import alexp
 from alexp.algorithms.registry import algorithm_named
 from alexp.study import ProblemMismatchError, check, create_study, load_study, logbook, replay as replay_module
+from alexp.study.report import compromise_sentences
 
 from .contextual import (
     ALGORITHMS,
@@ -404,3 +405,100 @@ def test_snapshots_hold_pending_rounds(storage, monkeypatch):
     for trial in opened.pending():
         opened.tell(trial, reward(trial))
     assert whole(opened.algorithm) == whole(study.algorithm) == whole(study.replayed().algorithm)
+
+
+# -- budgets and half-lives --------------------------------------------------------------------------------------
+
+BUDGET = {"cost": (0.1, 1.0, 3.0), "budget": 0.8, "noise_std": None, "norm_bound": None}
+
+
+@pytest.mark.parametrize("settings", [BUDGET, BUDGET | {"log_features": "all"}, {"forget": (0.9, 1.0)}])
+def test_budgets_and_half_lives_play_as_one_run_in_memory(storage, settings):
+    settings = SETTINGS | settings
+    alone = alexp.EvidenceMixture(PER_ARM, alexp.Arms(NAMES), **settings)
+    workers = [arms_study(storage, **settings), load_study("s", storage)]
+    for k in range(25):
+        expected, trial = alone.ask(context=context(k)), workers[k % 2].ask(context=context(k))
+        assert (trial, trial.propensity) == (expected, expected.propensity)
+        if k % 3:  # every third reward never comes, and is given up by the other worker
+            alone.tell(k, reward(expected))
+            workers[(k + 1) % 2].tell(k, reward(trial))
+        else:
+            alone.abandon(k)
+            workers[(k + 1) % 2].abandon(k)
+    again = load_study("s", storage)
+    plates = [one.ask(4, context=np.array([context(90 + k) for k in range(4)])) for one in (alone, again)]
+    assert plates[0] == plates[1]
+    assert whole(again.algorithm) == whole(alone)
+    assert check("s", storage).ok
+    if "budget" in settings:
+        money = again.view().money
+        assert (money.spent, money.budget) == (alone.spent, pytest.approx(0.8 * 29))
+        assert money.spent <= money.budget
+        assert f"Spent: {money.spent:.6g} of a budget of 23.2;" in " ".join(compromise_sentences(again.view()))
+        with pytest.raises(ValueError, match="an added arm has none"):
+            again.add_arm("new")
+
+
+def test_rounds_that_cannot_be_paid_are_not_recorded(storage):
+    models = alexp.ModelClass.from_blocks({"user": 2, "price": 1})
+    study = create_study(
+        models, alexp.Candidates(), name="s", storage=storage, cost="price", budget=1.0, random_state=0
+    )
+    rows = np.array([[0.1, 0.2, 0.5], [0.3, 0.4, 5.0]])
+    trial = study.ask(features=rows)
+    assert (trial.index, trial.propensity) == (0, 1.0)
+    n_events = study.view().n_events
+    with pytest.raises(ValueError, match="this round costs 5 at least"):
+        study.ask(features=rows, available=[1])
+    assert study.view().n_events == n_events
+    study.tell(trial, 1.0)
+    assert load_study("s", storage).algorithm.spent == 0.5
+
+
+# -- feedback that comes late, in parts, or not at all -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("algorithm", ["evidence-mixture", "alexp"])
+def test_rewards_after_their_trial_was_given_up(storage, algorithm):
+    study, alone = blocks_study(storage, algorithm=algorithm), in_memory(algorithm)
+    for one in (study, alone):
+        for k in range(6):
+            ask(one, k)
+        for k in (5, 0, 2):
+            one.tell(k, reward(one.trial(k)))
+        one.abandon(1)
+        one.abandon(3)
+        one.tell(3, 0.25, if_told="amend")  # feedback after the deadline
+        one.tell(3, 0.25, if_told="amend")  # sent twice
+        one.tell(4, 0.1)
+        one.tell(4, 0.6, if_told="amend")  # first in part, then whole
+    assert (alone.log.reward[3], alone.log.reward[4]) == (0.25, 0.6)
+    assert (alone.n_told, alone.log.abandoned, list(alone.log.pending)) == (5, {1}, [])
+    again = load_study("s", storage)
+    assert whole(again.algorithm) == whole(study.algorithm) == whole(alone)
+    assert check("s", storage).ok
+    assert again.counts["abandoned"] == 1
+    with pytest.raises(alexp.AbandonedTrialError, match=r"amend\(1, reward\)"):
+        again.tell(1, 0.5)
+    for one in (again, alone):
+        one.amend(1, 0.3)
+        one.retract(1)
+        one.retract(3)
+    assert whole(load_study("s", storage).algorithm) == whole(again.algorithm) == whole(alone)
+    assert alone.log.retracted == {1, 3}
+    assert ask(again, 9) == ask(alone, 9)
+
+
+def test_pending_rounds_for_ever_change_no_propensity_of_matching():
+    """Only rewards teach: feedback that never comes leaves the default rule as it is."""
+    some, none = (in_memory("evidence-mixture", noise_std=None, norm_bound=None) for _ in range(2))
+    for k in range(40):
+        for one in (some, none):
+            trial = ask(one, k)
+            if k % 4 == 0:
+                one.tell(trial, reward(trial))
+            elif one is none:
+                one.abandon(trial)
+    assert len(some.log.pending) == 30
+    assert some.policy(features=features(99)).tolist() == none.policy(features=features(99)).tolist()

@@ -83,7 +83,9 @@ def test_expired_trials_are_abandoned(storage, clock):
     kept = study.ask(2, lease=5.0)
     assert ids(kept) == [2, 3]
     assert study.counts["abandoned"] == 2
-    with pytest.raises(alexp.study.AbandonedTrialError, match="add the measurement as an observation"):
+    with pytest.raises(
+        alexp.study.AbandonedTrialError, match=r"abandoned; amend\(0, reward\) gives it a reward after all"
+    ):
         study.tell(lost[0], 0.5)
     assert [event["kind"] for event in study.events()] == ["ask", "ask", "abandon", "abandon", "ask", "ask"]
     again = load_study("s", storage)

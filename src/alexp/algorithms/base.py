@@ -280,9 +280,10 @@ class Algorithm(Guarded, ABC):
     needs_ball: ClassVar[str] = ""
     ridges_per_model: ClassVar[int] = 0  # posteriors that are kept of each model, for estimates of time and memory
     depends_on: ClassVar[frozenset[str]] = frozenset()  # "order" of tells, "scale" of rewards: by design, see docs
-    forget: float | None = None  # weight of a reward for each one that came after it; None where all weigh the same
+    # Weight of a reward for each one that came after it, or several that compete; None where all weigh the same.
+    forget: float | tuple[float, ...] | None = None
     objectives: Objectives | None = None  # where there are several
-    budget: float | None = None  # what all trials may cost together; None where nothing limits that
+    budget: float | None = None  # what all trials may cost together, or a contextual round on average
 
     name: ClassVar[str]
     settings: ClassVar[tuple[str, ...]] = ()
@@ -565,7 +566,7 @@ class Algorithm(Guarded, ABC):
             (offer,) = self.check_offers(None, available, **presented)
             if offer.is_whole:
                 raise TypeError("policy lists probabilities of candidates, and a ball has infinitely many points")
-            round_, n = self._open_offer(offer), len(offer)
+            round_, n = self._open_offer(self.narrowed(offer)), len(offer)
         else:
             limits = self.plate_limits()
             self._check_listed()
@@ -607,7 +608,8 @@ class Algorithm(Guarded, ABC):
         The log keeps a `note`, for instance what was unusual.
 
         Where the trial has a reward already, `if_told` decides: "raise" an error, accept the "same" reward in silence
-        and raise at another one, or "amend" it. A reward far outside what was seen so far is taken in with a warning.
+        and raise at another one, or "amend" it, where the trial was given up, too. A reward far outside what was seen
+        so far is taken in with a warning.
         """
         told, seen = self.check_tell(trial, reward, if_told, candidate, note), self._log.seen
         plain = told.action == "tell" and not told.more and not isinstance(told.reward, dict)
@@ -642,7 +644,10 @@ class Algorithm(Guarded, ABC):
         return self.take_observation(*seen)
 
     def abandon(self, trial: Trial | int | str) -> None:
-        """Give up a pending trial, for instance a broken vial. It keeps its number and takes no reward any more."""
+        """Give up a pending trial, for instance feedback that will not come. It keeps its number.
+
+        Should its reward come after all, `amend` gives it one.
+        """
         trial_id = self._log.check_pending(trial)
         self._changing = True
         self._given_up(trial_id)
@@ -669,7 +674,7 @@ class Algorithm(Guarded, ABC):
         self.take_failure(self.check_fail(trial, reason, if_told, candidate))
 
     def amend(self, trial: Trial | int | str, reward: Measurements) -> None:
-        """Correct a reward that was told or observed, or give one to a trial that was retracted or had failed.
+        """Correct a reward that was told or observed, or give one to a trial that was given up, retracted or failed.
 
         The run is then what it would be had the right reward been told at once, with the actions as they were played:
         it is computed by repeating the run, so that nothing of the wrong reward is left, to the last bit. If that
@@ -1186,7 +1191,7 @@ class Algorithm(Guarded, ABC):
         return trials
 
     def narrowed(self, offer: Offer) -> Offer:
-        """An offer as it is, or, of the whole of a ball, the point that is to be played next; changes nothing."""
+        """What the next ask chooses from: the offer, of the whole of a ball the point to be played; changes nothing."""
         return points_offer(self._aim()[None]) if offer.is_whole else offer
 
     def take_trial(
@@ -1310,7 +1315,7 @@ class Algorithm(Guarded, ABC):
         value, *more = values = self.check_rewards(reward)
         text = check_remark("note", note) if note != "" else ""
         known = self._log.reward[trial_id]
-        if trial_id in self._log.failed and if_told == "amend":
+        if if_told == "amend" and trial_id in self._log.abandoned and trial_id not in self._log.retracted:
             self._check_repeatable()
             return CheckedTell(trial_id, value, "amend", tuple(more), text)
         if isnan(known) or if_told == "raise":
@@ -1541,7 +1546,7 @@ class Algorithm(Guarded, ABC):
 
     def check_amend(self, trial: Trial | int | str, reward: Measurements) -> CheckedTell:
         """What `amend` would do, or the error it would raise; changes nothing."""
-        trial_id, values = self._log.check_told(trial), self.check_rewards(reward)
+        trial_id, values = self._log.check_told(trial, or_abandoned=True), self.check_rewards(reward)
         self._check_repeatable()
         known = self._log.value(trial_id) == values[0] and values == self._log.measurements(trial_id)
         return CheckedTell(trial_id, values[0], "skip" if known else "amend", values[1:])

@@ -89,7 +89,7 @@ class Certified(Algorithm):
         """Why nothing can be certified, whatever is stated; None where it can."""
         if self.forget is None:
             return None
-        return f"forget={self.forget:g} is for rewards that drift; certificates are about rewards that do not"
+        return f"forget={self.forget} is for rewards that drift; certificates are about rewards that do not"
 
     @property
     def rests_on(self) -> str:

@@ -17,7 +17,7 @@ from alexp.algorithms.base import (
     Observation,
     RoundArguments,
 )
-from alexp.algorithms.several import GRIDS, SeveralObjectives, SharedByObjective
+from alexp.algorithms.several import GRIDS, Cost, SeveralObjectives, SharedByObjective
 from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.codec import State
 from alexp.common.schema import anything, record, same
@@ -27,6 +27,7 @@ from alexp.decision.weights import draw_index
 from alexp.estimation.checking import Rewards
 from alexp.estimation.credible import CrediblePrediction
 from alexp.estimation.mixture.bernoulli import SCALES
+from alexp.estimation.mixture.half_lives import HalfLives
 from alexp.estimation.mixture.making import bernoulli_mixture, level_mixture, ratio_mixture, take_up
 from alexp.estimation.mixture.mixture import Mixture, expected_excesses, expected_improvement, improvements
 from alexp.estimation.mixture.replays import Hindsight, LookBack, Replays, replayed
@@ -106,6 +107,7 @@ class MixtureBelief:
         self.n_told = run._log.seen.n
         self.is_exact = bool(run._replays.held)
         self.success = run._success
+        self._is_priced = run.cost is not None and run.is_contextual
         self._moments: tuple[Hashable, RoundMoments] | None = None  # of the last round
         self._chances: tuple[Choices, FloatArray] | None = None  # P(success) where it was last asked for
         self._gains: tuple[float, Pending, FloatArray] | None = None  # by candidate, see `_upper_gains`
@@ -131,12 +133,12 @@ class MixtureBelief:
         return self._run._agent_rng()
 
     def moments(self, round: Round) -> RoundMoments:
-        """Mean and standard deviation of every choice; of a reward that may fail to come."""
-        plain = self.plain_moments(round)
-        if self.success is None:
-            return plain
-        chances = self.success_probabilities(round)
-        return RoundMoments(weighed(plain.mean, chances, self.worst), chances * plain.std)
+        """Mean and standard deviation of every choice: of a reward that may fail to come, less the price of cost."""
+        mean, std = self.plain_moments(round)
+        if self.success is not None:
+            chances = self.success_probabilities(round)
+            mean, std = weighed(mean, chances, self.worst), chances * std
+        return RoundMoments(mean - self._run._price(round) if self._is_priced else mean, std)
 
     def success_probabilities(self, round: Round) -> FloatArray:
         """Probability that the experiment of each choice succeeds, (n,); one before the first failure."""
@@ -172,13 +174,14 @@ class MixtureBelief:
         """Rewards of all choices under a component and coefficients drawn from the posterior."""
         cell, model = divmod(draw_index(self.weights.ravel(), rng), self._run.models.n_models)
         drawn = self.mixture.draw(cell, model, rng, round.choices)
-        if self.success is None:
-            return drawn
-        return weighed(drawn, self.success_probabilities(round), float(drawn.min()))
+        if self.success is not None:
+            drawn = weighed(drawn, self.success_probabilities(round), float(drawn.min()))
+        return drawn - self._run._price(round) if self._is_priced else drawn
 
     def best_probabilities(self, round: Round, rng: np.random.Generator, width: float = 1.0) -> FloatArray:
         """Posterior probability that each choice is the best, and succeeds where failures are known."""
-        chances = self.mixture.chances(self.weights, round.choices, rng, width)
+        price = self._run._price(round) if self._is_priced else None
+        chances = self.mixture.chances(self.weights, round.choices, rng, width, price)
         return chances if self.success is None else chances * self.success_probabilities(round)
 
     def expected_improvement(self, round: Round, width: float) -> FloatArray:
@@ -353,8 +356,9 @@ class EvidenceMixture(SeveralObjectives):
     floor : explore evenly with this probability at least, so that each of n choices has a propensity of floor / n or
         more; 0.01 for "matching", zero for other rules.
     forget : weight of a reward for each one that came after it, for rewards that drift: 0.99 looks back some hundred
-        rewards. None, by default, forgets nothing. Nothing is certified then, and the order of rewards matters. For
-        models linear in at most 200 features.
+        rewards, and halves a weight after 69. None, by default, forgets nothing. Several, such as (0.97, 0.99, 1.0),
+        where 1.0 forgets nothing, are weighed by how well they predict, see `forget_probabilities`; each takes the time
+        of one. Nothing is certified then, and the order of rewards matters. For models linear in at most 200 features.
     likelihood : "gaussian", or "bernoulli" for rewards that are 0 or 1: then models are logistic regressions, weighed
         by their evidence, and means are probabilities. `scale_grid` are prior standard deviations of the logit, 0.3, 1
         and 3 by default. Nothing about the noise may be stated, and nothing is certified.
@@ -367,8 +371,13 @@ class EvidenceMixture(SeveralObjectives):
         `norm_bound` and `reward_range` are then stated by name. Statements about models are those of the first measured
         objective; `objective(name)` has those of each.
     cost : what an experiment costs: a column of the candidates, or a positive number for each. Choices are then weighed
-        by expected improvement per cost, which needs the goal "best" and the rule "ei" or `HypervolumeImprovement`.
-    budget : what all trials that are asked for may cost together; a plate that cannot be paid is refused.
+        by expected improvement per cost, which needs the goal "best" and the rule "ei" or `HypervolumeImprovement`. In
+        contextual rounds a number for each arm, in their order or by name, or the name of a block or map of one column
+        that holds it; without a budget it is in the unit of the rewards, and every rule weighs rewards less cost.
+        Rewards are told without it: whether an answer was right, say.
+    budget : what all trials that are asked for may cost together; a plate that cannot be paid is refused. In contextual
+        rounds what one may cost on average: the first t never cost more than t times that, for any t. Choices that
+        cannot be paid have probability zero, and every rule weighs rewards less a price of cost, see docs/budgets.md.
 
     The incumbent of "ei" is the best reward told, which stands where nothing is measured twice. With repeats and noise
     of more than a tenth of the rewards' variance, or `forget`, it is the best mean among the candidates told.
@@ -419,17 +428,17 @@ class EvidenceMixture(SeveralObjectives):
         gamma: float = 0.0,
         power: float | None = None,
         floor: float | None = None,
-        forget: float | None = None,
+        forget: float | Sequence[float] | None = None,
         likelihood: Likelihood = "gaussian",
         objectives: Mapping[str, Direction] | None = None,
-        cost: str | Sequence[float] | None = None,
+        cost: Cost | None = None,
         budget: float | None = None,
         **shared: Unpack[SharedByObjective],
     ) -> None:
         if not isinstance(rule, Rule | None):
             rule_named(rule)
         models, domain, is_table = posed(models, domain)
-        improves = is_table or objectives is not None or cost is not None
+        improves = is_table or objectives is not None or (cost is not None and not models.is_contextual)
         self.goal = one_of("goal", ("best" if improves else "sum") if goal is None else goal, ("sum", "best"))
         if is_table:
             shared.setdefault("repeats", False)
@@ -450,7 +459,7 @@ class EvidenceMixture(SeveralObjectives):
             )
         self.gamma = non_negative("gamma", gamma)
         self.power = usual.power if power is None else positive("power", power)
-        self.forget = None if forget is None else fraction("forget", forget)
+        self.forget = check_forget(forget)
         self.floor = self.rule.floor if floor is None else share("floor", floor)
         self.noise_grid: tuple[float, ...] | None = None
         self.scale_grid: tuple[float, ...] | None = None
@@ -533,16 +542,21 @@ class EvidenceMixture(SeveralObjectives):
         return (self.stated.reward_bound if self.stated.noise_std is None else self._bound) is None
 
     def _new_mixture(self, models: ModelClass | None = None) -> Mixture:
+        if isinstance(self.forget, tuple):
+            return HalfLives([self._one_mixture(models, None if one == 1.0 else one) for one in self.forget])
+        return self._one_mixture(models, self.forget)
+
+    def _one_mixture(self, models: ModelClass | None, forget: float | None) -> Mixture:
         where = (models or self.models, self._candidates)
         if self.likelihood == "bernoulli":
             assert self.scale_grid is not None
             return bernoulli_mixture(*where, self.scale_grid, self.power)
         if self.ratio_grid is not None:
-            return ratio_mixture(*where, self.ratio_grid, self.stated.noise_std, self.power, forget=self.forget)
+            return ratio_mixture(*where, self.ratio_grid, self.stated.noise_std, self.power, forget=forget)
         assert self.noise_grid is not None
         assert self.scale_grid is not None
         grids = (self.noise_grid, self.scale_grid)
-        return level_mixture(*where, self.noise_std, self.norm_bound, *grids, self.power, self.forget)
+        return level_mixture(*where, self.noise_std, self.norm_bound, *grids, self.power, forget)
 
     @property
     def relies_on(self) -> frozenset[str]:
@@ -586,6 +600,15 @@ class EvidenceMixture(SeveralObjectives):
         """Posterior probability of each model, shape (M,)."""
         self.models.require_list("probabilities")
         return self._mixture.probabilities(self.belief.weights)
+
+    @property
+    def forget_probabilities(self) -> dict[float, float]:
+        """Probability of each value of `forget`, where several are given."""
+        if not isinstance(self._mixture, HalfLives) or not isinstance(self.forget, tuple):
+            raise ValueError(
+                f"forget_probabilities needs several values, such as forget=(0.97, 1.0); got {self.forget}"
+            )
+        return dict(zip(self.forget, self._mixture.shares.tolist(), strict=True))
 
     def likeliest(self, n: int = 10) -> list[tuple[str, float]]:
         """Names of the n most probable models, and their posterior probabilities."""
@@ -710,7 +733,17 @@ class MixtureThompson(EvidenceMixture):
     default_rule: ClassVar[RuleName | None] = "thompson"
 
 
-def grid(name: str, values: Sequence[float]) -> tuple[float, ...]:
+def check_forget(forget: float | Sequence[float] | None) -> float | tuple[float, ...] | None:
+    """One weight between 0 and 1, or several up to 1, or raise."""
+    if forget is None or not isinstance(forget, Sequence | np.ndarray) or isinstance(forget, str):
+        return None if forget is None else fraction("forget", forget)
+    weights = grid("forget", forget)
+    if len(weights) < 2 or max(weights) > 1.0:
+        raise ValueError(f"forget must be one number below 1, or several that are at most 1, got {forget!r}")
+    return weights
+
+
+def grid(name: str, values: Sequence[float] | FloatArray) -> tuple[float, ...]:
     """Distinct positive numbers, or raise."""
     if not isinstance(values, Sequence | np.ndarray) or isinstance(values, str) or not len(values):
         raise ValueError(f"{name} must hold at least one positive number, got {values!r}")

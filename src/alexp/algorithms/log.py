@@ -95,6 +95,20 @@ class EventLog:
             else:
                 yield LogEvent(_STEPS[step], value, None)
 
+    def asks_since(self, start: int, n_trials: int) -> tuple[int, int, list[int]]:
+        """Events and trials so far, and which trials were asked for since there were so many of both.
+
+        Events that are not committed yet, those of a plate, count.
+        """
+        codes = [*self._codes[start:], *self._new[max(start - len(self), 0) :]]
+        asked = list[int]()
+        for code in codes:
+            if code % 4 in (_ASK, _OBSERVE):
+                if code % 4 == _ASK:
+                    asked.append(n_trials)
+                n_trials += 1
+        return start + len(codes), n_trials, asked
+
     @property
     def one_by_one(self) -> bool:
         """Whether the newest reward came right after an ask, not after another reward as in a plate."""
@@ -585,13 +599,14 @@ class TrialLog:
                 f"amend({trial_id}, reward) gives it one again"
             )
         raise AbandonedTrialError(
-            f"trial {trial_id} was abandoned and takes no reward; add the measurement as an observation"
+            f"trial {trial_id} was abandoned; amend({trial_id}, reward) gives it a reward after all"
         )
 
-    def check_told(self, trial: Trial | int | str) -> int:
-        """Id of a trial that has or had a reward, or failed; otherwise an error that says why it has none."""
+    def check_told(self, trial: Trial | int | str, or_abandoned: bool = False) -> int:
+        """Id of a trial that has or had a reward, or failed, or was abandoned; otherwise an error that says why not."""
         trial_id = self.check_id(trial)
-        if isnan(self.reward[trial_id]) and trial_id not in self.retracted | self.failed:
+        known = self.abandoned if or_abandoned else self.retracted | self.failed
+        if isnan(self.reward[trial_id]) and trial_id not in known:
             why = "was abandoned" if trial_id in self.abandoned else "awaits its first reward"
             raise NotToldError(f"trial {trial_id} {why}; only a trial with a reward can be amended or retracted")
         return trial_id

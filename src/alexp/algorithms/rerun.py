@@ -75,7 +75,7 @@ class Rerun:
             self._repeat_ask(event)
         elif isinstance(entry, Failure):
             again.take_failure(again.check_fail(event.trial, entry.reason))
-        elif event.step == "abandon" and event.trial not in log.failed:
+        elif event.step == "abandon" and event.trial not in log.failed and event.trial not in self._changes:
             again.abandon(event.trial)
         elif entry is None:
             self._leave_out(event)

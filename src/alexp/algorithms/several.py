@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from math import fsum
-from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypedDict, cast
 
 import numpy as np
 
 from alexp.algorithms.assumptions import quietly
 from alexp.algorithms.base import CheckedTell, Direction, Noise, RandomState, RoundArguments, Shared
 from alexp.algorithms.certified import Certified
+from alexp.algorithms.log import TrialLog
 from alexp.algorithms.offer_log import LogFeatures
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import State
 from alexp.common.validation import non_negative, positive
 from alexp.decision.hypervolume import non_dominated, reference_point
 from alexp.estimation.mixture.success import SuccessMixture
+from alexp.problem.budgets import RoundPurse, check_round_cost, cost_column
 from alexp.problem.candidates import Choices, Round
 from alexp.problem.domains import Available, ContextualDomain, Domain
 from alexp.problem.objectives import (
@@ -49,7 +52,18 @@ PER_OBJECTIVE: tuple[Literal["noise_std", "reward_bound", "norm_bound", "reward_
 )  # fmt: skip
 
 
+Cost = str | Sequence[float] | Mapping[str, float]  # a column or feature, or a number per candidate or arm
 GRIDS = ("noise_grid", "scale_grid", "ratio_grid")
+
+
+class Tally(NamedTuple):
+    """Rounds and costs of a contextual log after so many events, which made so many trials."""
+
+    log: TrialLog
+    n_events: int = 0
+    n_trials: int = 0
+    rounds: int = 0
+    spent: float = 0.0
 
 
 class SeveralObjectivesError(ValueError):
@@ -173,6 +187,7 @@ class SeveralObjectives(Certified):
     rule: Rule
     power: float
     cost: str | tuple[float, ...] | None
+    _tally: Tally
     _others: list[Any]  # runs of the further objectives
     _success: SuccessMixture | None
     _stated_by_name: dict[str, Any]
@@ -215,7 +230,7 @@ class SeveralObjectives(Certified):
         part._candidates, part._lock = self._candidates, self._lock
         return part
 
-    def _check_weighs(self, cost: str | Sequence[float] | None, budget: float | None) -> None:
+    def _check_weighs(self, cost: Cost | None, budget: float | None) -> None:
         """Sets `cost` and `budget`; raises where the rule has no use for them or for the objectives."""
         if self.rule.weighs_objectives != (self.objectives is not None):
             raise ValueError(
@@ -223,6 +238,9 @@ class SeveralObjectives(Certified):
                 if self.objectives is not None
                 else f"rule={self.rule!r} is for several objectives; state objectives="
             )
+        if self.is_contextual:
+            self._check_round_budget(cost, budget)
+            return
         self.cost = None if cost is None else check_cost(cost, self.domain)
         if self.cost is not None and not self.rule.weighs_cost:
             raise ValueError(
@@ -233,25 +251,137 @@ class SeveralObjectives(Certified):
             raise ValueError("budget= needs cost=: a column of the candidates, or a number for each")
         self.budget = None if budget is None else non_negative("budget", budget)
 
+    def _check_round_budget(self, cost: Cost | None, budget: float | None) -> None:
+        """The same where candidates are new in every round: costs are weighed, and the budget is one per round."""
+        if cost is None and budget is not None:
+            raise ValueError("budget= needs cost=: a number for each arm, or the name of a feature that holds it")
+        self._tally = Tally(self._log)
+        self.cost, self.budget = None, None
+        if cost is None:
+            return
+        self.cost = check_round_cost(cost, self.domain, self.models)
+        self.budget = None if budget is None else positive("budget", budget)
+        if self.goal != "sum":
+            raise ValueError('cost= of contextual rounds is for goal="sum": leave goal out')
+        if isinstance(self.cost, str) and self.log_features == "none":
+            raise ValueError(f'cost={self.cost!r} is read off the log, and log_features="none" keeps no features')
+        if isinstance(self.cost, tuple) and self.budget is not None and min(self.cost) > self.budget:
+            raise ValueError(
+                f"budget must be at least the cost of the cheapest arm, {min(self.cost):g}; got {budget:g}"
+            )
+
+    def _costs_of(self, choices: Choices) -> FloatArray:
+        """Costs of the candidates of a contextual round, (n,)."""
+        if isinstance(self.cost, tuple):
+            return np.array(self.cost)[choices.indices]
+        assert self.cost is not None
+        return np.asarray(choices.table[cost_column(self.cost, self.models)])
+
+    def _round_purse(self) -> RoundPurse:
+        """What the next contextual round may cost."""
+        assert self.budget is not None
+        tally = self._tallied()
+        return RoundPurse(self.budget, tally.rounds + 1, tally.spent)
+
+    def _tallied(self) -> Tally:
+        """Rounds and costs so far; trials that the last call has counted are not counted again."""
+        tally = self._tally if self._tally.log is self._log else Tally(self._log)
+        n_events, n_trials, asked = self._log.events.asks_since(tally.n_events, tally.n_trials)
+        spent = sum(map(self._cost_of, asked), tally.spent)
+        self._tally = Tally(self._log, n_events, n_trials, tally.rounds + len(asked), spent)
+        return self._tally
+
+    def _cost_of(self, trial: int) -> float:
+        if isinstance(self.cost, tuple):
+            return self.cost[self._log.index[trial]]
+        assert self.cost is not None
+        return float(self._row(trial)[cost_column(self.cost, self.models)])
+
+    def _price(self, round_: Round) -> FloatArray:
+        """What the choices of a contextual round cost in units of the reward, (n,)."""
+        if self.budget is None:
+            return self._costs_of(round_.choices)
+        seen = self._log.seen
+        spread = seen.high - seen.low if seen.n else 0.0
+        return self._round_purse().price(self._costs_of(round_.offered), spread) * self._costs_of(round_.choices)
+
+    def fresh(self, offers: Sequence[Offer]) -> list[Offer]:
+        """What may be chosen of some offers; raises where a round could not be paid, whatever is played before it."""
+        left = super().fresh(offers)
+        if self.budget is not None and self.is_contextual:
+            times = Counter(map(id, left))
+            for one in left:
+                self._check_payable(one, times[id(one)], alone=len(left) == 1)
+        return left
+
+    def _check_payable(self, offer: Offer, times: int, alone: bool) -> None:
+        assert self.budget is not None
+        costs = self._offer_costs(offer)
+        if (costs < 0.0).any():
+            raise ValueError(f"cost={self.cost!r} must not be negative, got {costs.min():g} in this round")
+        needed = float(np.sort(costs[offer.choosable])[min(times, offer.choosable.size) - 1])
+        sure = self._round_purse().left if alone else self.budget
+        if not RoundPurse(sure, 1, 0.0).allows(np.array([needed]))[0]:
+            raise ValueError(
+                f"this round costs {needed:g} at least, and {sure:g} can be paid with budget={self.budget:g} a round; "
+                "allow a cheaper candidate, or construct the algorithm with a larger budget"
+            )
+
+    def _offer_costs(self, offer: Offer) -> FloatArray:
+        return self._costs_of(Choices(np.arange(len(offer)), offer.rows.T))
+
+    def narrowed(self, offer: Offer) -> Offer:
+        """What the next ask chooses from: what can be paid, where there is a budget."""
+        offer = super().narrowed(offer)
+        if self.budget is None or not self.is_contextual:
+            return offer
+        paid = self._round_purse().allows(self._offer_costs(offer))
+        return offer.only(offer.choosable[paid[offer.choosable]])
+
+    def check_arm(self, name: str) -> str:
+        """The name of an arm that can be added, which none can where each has a cost that was stated."""
+        self._check_costs(self.domain.n_candidates + 1)
+        return super().check_arm(name)
+
+    def _keep_up(self) -> None:
+        self._check_costs(self.domain.n_candidates)
+        super()._keep_up()
+
+    def _check_costs(self, n_arms: int) -> None:
+        if self.is_contextual and isinstance(self.cost, tuple) and len(self.cost) != n_arms:
+            raise ValueError("cost= is a number per arm, and an added arm has none; make a new run with all costs")
+
     @property
     def costs(self) -> FloatArray | None:
-        """Cost of every candidate, (N,); None where none was stated."""
-        if self.cost is None:
+        """Cost of every candidate, (N,); None where none was stated, or where candidates are new in every round."""
+        if self.cost is None or self.is_contextual:
             return None
         return self._cached(("costs", self.domain.n_candidates), partial(costs_of, self.cost, self.domain))
 
     @property
     def spent(self) -> float:
-        """Cost of all trials that were asked for; abandoned ones cost nothing, and failed ones as much as others."""
+        """Cost of all trials that were asked for; failed ones cost as much as others.
+
+        Abandoned ones cost nothing on a table; in contextual rounds, whose candidates are played at once, they do.
+        """
+        if self.is_contextual:
+            return 0.0 if self.cost is None else self._tallied().spent
         if (costs := self.costs) is None:
             return 0.0
         free = self._log.abandoned - self._log.failed - self._log.retracted
         return fsum(costs[self._log.index[trial]] for trial in self._log.proposed().tolist() if trial not in free)
 
     @property
+    def total_budget(self) -> float | None:
+        """What all trials may cost together, those of contextual rounds so far; None without a budget."""
+        if self.budget is None or not self.is_contextual:
+            return self.budget
+        return self.budget * (self._round_purse().rounds - 1)
+
+    @property
     def budget_left(self) -> float | None:
-        """What is left of the budget; None where none was stated."""
-        return None if self.budget is None else max(self.budget - self.spent, 0.0)
+        """What is left of the total budget; None without one."""
+        return None if self.total_budget is None else max(self.total_budget - self.spent, 0.0)
 
     def _purse(self) -> Purse | None:
         costs, left = self.costs, self.budget_left
@@ -294,7 +424,7 @@ class SeveralObjectives(Certified):
 
     def of_first_objective(self) -> Self:
         """The run of the first measured objective; itself without objectives, cost and budget."""
-        return self if self.objectives is None and self.cost is None else self._part(0)
+        return self if self.objectives is None and (self.cost is None or self.is_contextual) else self._part(0)
 
     def _several(self) -> ObjectivesBelief:
         assert self.objectives is not None

@@ -86,7 +86,7 @@ class Client:
         algorithm: str | None = None,
         direction: Direction | None = None,
         objectives: Mapping[str, Direction] | None = None,
-        cost: str | Sequence[float] | None = None,
+        cost: str | Sequence[float] | Mapping[str, float] | None = None,
         budget: float | None = None,
         repeats: bool | None = None,
         expired: WhenExpired | None = None,
@@ -124,7 +124,7 @@ class Client:
         body |= {"direction": direction, "repeats": repeats, "expired": expired, "random_state": random_state}
         body |= {
             "objectives": objectives,
-            "cost": cost if isinstance(cost, str | None) else list(cost),
+            "cost": cost if isinstance(cost, str | Mapping | None) else list(cost),
             "budget": budget,
         }
         return self._create(without_none(body), load_if_exists)

@@ -201,7 +201,7 @@ class RemoteStudy:
     def abandon(self, trials: AnyTrial | Iterable[AnyTrial], key: str | None = None) -> None:
         """Abandon one or several pending trials, for instance broken vials, or none if any is wrong.
 
-        An abandoned trial keeps its number and takes no reward.
+        An abandoned trial keeps its number; `amend` gives it a reward that comes after all.
         """
         self._write("abandon", {"trials": _ids(trials)}, key)
 

@@ -490,6 +490,11 @@ class Round:
         return self._candidates.copied(self._positions)
 
     @property
+    def offered(self) -> Choices:
+        """All candidates of the round, those that may not be chosen included."""
+        return self._candidates.everything.choices
+
+    @property
     def wide(self) -> Choices:
         """The choices, or all candidates where a number for each of them is cheaper than a copy of the features."""
         return self.choices if self._copied else self._candidates.everything.choices

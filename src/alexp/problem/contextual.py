@@ -23,6 +23,7 @@ CommonMap = Callable[[Given, Given], Given]  # (context, names of the arms) to (
 Unit = float | tuple[float, float]  # scale, or centre and scale
 Crossing = tuple[int, ...]  # numbers of the features that are multiplied, context first
 _MOST_COLUMNS = 10**6  # more than any regression could take, and few enough to be listed
+_ALL_UNIONS = 4  # sets of features up to which all unions are models
 _ENOUGH = 10  # contexts in an example that tell how large features are
 _MOST_CROSSINGS = 16  # of which all sets are looked at
 
@@ -169,6 +170,7 @@ class ContextFeatures:
         - a fitted scikit-learn transformer: what it makes of the context as a table of one row.
     example : a context, or a list of contexts, or a table of contexts; without it the sizes of what is code become
         known with the first context.
+    unions : whether unions of these sets are sets as well: all of them for up to four sets, else of each two and all.
 
     Entries and keys that several sets name are there once.
 
@@ -177,10 +179,13 @@ class ContextFeatures:
     ([3.0, 4.0, 5.0], [[0, 1], [0, 1, 2]])
     """
 
-    def __init__(self, sets: Mapping[str, FeatureSet], example: object = None) -> None:
+    def __init__(self, sets: Mapping[str, FeatureSet], example: object = None, unions: bool = False) -> None:
         if not isinstance(sets, Mapping) or not sets:
             raise ValueError(f"feature sets must be a non-empty dict of name -> features, got {sets!r}")
-        self.names_of_sets = distinct([str(name) for name in sets], len(sets))
+        own, n = distinct([str(name) for name in sets], len(sets)), len(sets)
+        sizes = (range(1, n + 1) if n <= _ALL_UNIONS else (1, 2, n)) if unions else (1,)
+        self._unions = [union for size in sizes for union in combinations(range(n), size)]
+        self.names_of_sets = distinct(["+".join(own[k] for k in union) for union in self._unions], len(self._unions))
         self._sets = {str(name): _checked_set(str(name), one) for name, one in sets.items()}
         listed = [item for one in self._sets.values() if isinstance(one, tuple) for item in one]
         self._entries = sorted({item for item in listed if isinstance(item, int)})
@@ -211,7 +216,15 @@ class ContextFeatures:
 
     @property
     def groups(self) -> list[IntArray]:
-        """The features of every set, among all p."""
+        """The features of every set, unions included, among all p."""
+        own = self._own_groups
+        return [
+            own[union[0]] if len(union) == 1 else np.unique(np.hstack([own[k] for k in union]))
+            for union in self._unions
+        ]
+
+    @property
+    def _own_groups(self) -> list[IntArray]:
         places = {item: k for k, item in enumerate([*self._entries, *self._keys])}
         first, out = len(places), []
         for name, one in self._sets.items():
@@ -285,12 +298,18 @@ class ContextFeatures:
         if any(not isinstance(one, tuple | int) for one in self._sets.values()):
             return None
         own = [list(one) if isinstance(one, tuple) else one for one in self._sets.values()]
-        return {"names": self.names_of_sets, "sets": own}
+        return {"names": list(self._sets), "sets": own} | ({"unions": True} if self._has_unions else {})
+
+    @property
+    def _has_unions(self) -> bool:
+        return len(self._unions) > len(self._sets)
 
     @classmethod
-    def from_lists(cls, names: Sequence[str], sets: Sequence[FeatureSet], example: object = None) -> ContextFeatures:
+    def from_lists(
+        cls, names: Sequence[str], sets: Sequence[FeatureSet], example: object = None, unions: bool = False
+    ) -> ContextFeatures:
         """The sets that `to_dict` has stored; JSON objects need not keep their order."""
-        return cls(dict(zip(names, sets, strict=True)), example)
+        return cls(dict(zip(names, sets, strict=True)), example, unions)
 
     @property
     def needs(self) -> tuple[bool, list[str]]:
@@ -449,6 +468,24 @@ class PerArm:
     def arm_blocks(self) -> tuple[int, int] | None:
         """(K, p), where arms have nothing in common."""
         return None if self._first else (self.n_arms, self._size)
+
+    @property
+    def joined_sets(self) -> IntArray | None:
+        """Numbers of the sets of columns that always occur together, (P,); -1 for constants and shared columns.
+
+        None where every model is one such set.
+        """
+        size, groups = self.features.size, self.features.groups
+        member = np.zeros((size, len(groups)), dtype=bool)
+        for j, group in enumerate(groups):
+            member[group, j] = True
+        _, numbers = np.unique(member, axis=0, return_inverse=True)
+        if not self._n_common and all(np.ptp(numbers[group]) == 0 for group in groups):
+            return None
+        block = np.append(np.full(self.lead, -1), numbers)
+        before = np.full(self._first, -1)
+        before[: self._n_common] = numbers.max() + 1
+        return np.concatenate([before, np.tile(block, self.n_arms)])
 
     @property
     def free_columns(self) -> IntArray:

@@ -377,6 +377,7 @@ class ModelClass:
         arms: int | Arms | Sequence[str],
         *,
         intercept: bool = True,
+        unions: bool = False,
         shared: FeatureSet | None = None,
         common: CommonMap | None = None,
         example: object = None,
@@ -393,6 +394,9 @@ class ModelClass:
             fitted scikit-learn transformer, which sees the context as a table of one row. Code cannot be stored.
         arms : how many, their names, or the `Arms`.
         intercept : a constant for every arm, unpenalised. Rewards of arms have levels that no context explains.
+        unions : a model for every union of the sets besides; for more than four sets, of each two and of all. In a
+            model with several sets, listed as one or joined here, each of them has the same prior variance, however
+            many features it has. What belongs together is read off the sets: features that no model has apart.
         shared : features of the context, given like any of `features`, with one coefficient for all arms, in every
             model and practically unpenalised (their prior variance is 10,000 times that of others). They are the same
             for all arms of a round, so that they decide nothing; they explain how good a round is for all.
@@ -409,7 +413,7 @@ class ModelClass:
         >>> models.n_models, models.n_columns, models.arm_blocks
         (2, 18, (3, 6))
         """
-        own, extra = ContextFeatures(features, example), shared_features(shared, example)
+        own, extra = ContextFeatures(features, example, bool(unions)), shared_features(shared, example)
         dictionary = PerArm(own, _arm_names(arms), bool(intercept), extra, common)
         if dictionary.awaits_round:
             return cls._side_by_side(dictionary, own.names_of_sets, bool(intercept))
@@ -763,6 +767,11 @@ class ModelClass:
     def free_columns(self) -> IntArray | None:
         """Columns that are practically unpenalised, because their values are multiplied by 100; None for none."""
         return getattr(self.dictionary, "free_columns", None)
+
+    @property
+    def joined_sets(self) -> IntArray | None:
+        """Which set of features each column is of, (P,), -1 for none; None where no model is a union of several."""
+        return getattr(self.dictionary, "joined_sets", None)
 
     # -- kernels -----------------------------------------------------------------------------------------------
 

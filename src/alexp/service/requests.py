@@ -388,6 +388,7 @@ class ArmsProblem(Body):
         "object, or the length of the vector that the context has under this name.",
     )
     shared: ContextSet | None = Field(default=None, description="Features with one coefficient for all arms.")
+    unions: bool = Field(default=False, description="Whether unions of the sets of features are models as well.")
     intercept: bool = True
     example: list[JsonValue] | None = Field(default=None, description="Typical contexts, to tell units by.")
 
@@ -398,7 +399,12 @@ class ArmsProblem(Body):
         with _prefixed("arms"):
             domain = Arms(self.arms)
         models = ModelClass.per_arm(
-            self.features, domain, intercept=self.intercept, shared=self.shared, example=self.example
+            self.features,
+            domain,
+            intercept=self.intercept,
+            unions=self.unions,
+            shared=self.shared,
+            example=self.example,
         )
         return Built(models, domain)
 
@@ -509,10 +515,14 @@ class Create(Body):
         description="Two or three objectives in place of a direction; a name that is a column of the table is known.",
         examples=[{"yield": "maximize", "cost": "minimize"}],
     )
-    cost: str | list[Number] | None = Field(
-        default=None, description="What an experiment costs: a column of the table, or a number per candidate."
+    cost: str | list[Number] | dict[str, Number] | None = Field(
+        default=None,
+        description="What an experiment costs: a column of the table, or a number per candidate; in contextual rounds "
+        "a number per arm, or a block of one feature.",
     )
-    budget: float | None = Field(default=None, ge=0.0, description="What all experiments together may cost.")
+    budget: float | None = Field(
+        default=None, ge=0.0, description="What all experiments together may cost, or a contextual round on average."
+    )
     settings: dict[str, JsonValue] = Field(
         default_factory=dict,
         description="Further arguments of the algorithm.",

@@ -104,7 +104,7 @@ def create_study(
     stored = {} if known is None else json.loads(known.settings)
     settings["repeats"] = stored.get("repeats", not is_table) if repeats is None else repeats
     if issubclass(kind, EvidenceMixture) and "goal" not in settings:
-        improves = is_table or not settings.keys().isdisjoint(("objectives", "cost"))
+        improves = is_table or "objectives" in settings or ("cost" in settings and not models.is_contextual)
         settings["goal"] = stored.get("goal", "best" if improves else "sum")
     construct: Callable[..., Algorithm] = kind
     new = construct(models, problem.private_copy(domain), direction=direction, random_state=seed, **settings)

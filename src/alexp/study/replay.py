@@ -116,7 +116,7 @@ class Replica:
 
     def _gather(self, event: Event) -> None:
         log, note = self.algorithm.log, detail_of(event).get("note", "")
-        log.check_told(event.trial)
+        log.check_told(event.trial, or_abandoned=event.kind == "amend" or event.trial in self._corrections)
         self._corrections[event.trial] = Failure(note) if event.kind == "fail" else reward_of(event)
         if note and event.kind != "fail":
             self._notes[event.trial] = note

@@ -454,7 +454,7 @@ class Study:
     def abandon(self, trials: AnyTrial | Iterable[AnyTrial], key: str | None = None) -> None:
         """Abandon a pending trial, for instance a broken vial, or several: all, or, if any is wrong, none.
 
-        An abandoned trial keeps its number and takes no reward any more.
+        An abandoned trial keeps its number; `amend` gives it a reward that comes after all.
         """
         wanted = _as_list(trials)
 

@@ -208,7 +208,7 @@ def money_of(run: Algorithm) -> Money | None:
     """What experiments have cost; None where they have no cost."""
     if not isinstance(run, EvidenceMixture) or run.cost is None:
         return None
-    return Money(run.spent, run.budget, run.budget_left)
+    return Money(run.spent, run.total_budget, run.budget_left)
 
 
 def _trials(algorithm: Algorithm, last: int | None, name: Callable[[int], str]) -> TrialColumns:
@@ -419,8 +419,8 @@ _MEANING = {
 
 _OBJECTIVES = {
     "objectives": "what is improved at once",
-    "cost": "what an experiment costs: a column, or a number per candidate",
-    "budget": "what all experiments may cost",
+    "cost": "what an experiment costs: a column or feature, or a number per candidate or arm",
+    "budget": "what all experiments may cost, or a contextual round on average",
 }
 
 # Further settings of mixtures.

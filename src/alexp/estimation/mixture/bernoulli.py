@@ -31,7 +31,8 @@ from alexp.common.codec import Packable
 from alexp.common.compiling import ieee
 from alexp.common.schema import floats, record
 from alexp.estimation.arms import ArmColumns, Piece
-from alexp.estimation.mixture.calibrating import Divisors
+from alexp.estimation.mixture import optimality
+from alexp.estimation.mixture.calibrating import Measure
 from alexp.estimation.mixture.mixture import Mixture, quantile, sides
 from alexp.estimation.posteriors import (
     CandidateMoments,
@@ -74,16 +75,27 @@ def success(m: float, v: float) -> tuple[float, float, float]:
     return z, first, second
 
 
+@ieee.loose_leaf
+def row_times(root: FloatArray, i: int, q: FloatArray, width: int) -> float:
+    """Row i of a root times q, the first `width` numbers of both."""
+    out = 0.0
+    for k in range(width):
+        out += root[i, k] * q[k]
+    return out
+
+
 @ieee.entry
-def absorb(rows: FloatArray, y: float, means: FloatArray, roots: FloatArray, evidence: FloatArray) -> None:
+def absorb(
+    rows: FloatArray, sizes: IntArray, y: float, means: FloatArray, roots: FloatArray, evidence: FloatArray
+) -> None:
     """Take one reward, or `PENDING`, into C components: means (C, D), roots (C, D, D), log evidence (C,).
 
-    Component c is of model c % M, which sees a row of `rows` (M, D).
+    Component c is of model j = c % M, which sees the first sizes[j] numbers of rows[j], (M, D).
     """
-    width = rows.shape[1]
-    q, step = np.empty(width), np.empty(width)
+    q, step = np.empty(rows.shape[1]), np.empty(rows.shape[1])
     for c in range(means.shape[0]):
         x, root = rows[c % rows.shape[0]], roots[c]
+        width = sizes[c % rows.shape[0]]
         m, v = 0.0, 0.0
         for k in range(width):
             m += x[k] * means[c, k]
@@ -110,9 +122,7 @@ def absorb(rows: FloatArray, y: float, means: FloatArray, roots: FloatArray, evi
         if h > 0.0:
             a = (1.0 - math.sqrt(1.0 - h * v)) / v
             for i in range(width):
-                step[i] = 0.0
-                for k in range(width):
-                    step[i] += root[i, k] * q[k]
+                step[i] = row_times(root, i, q, width)
             for i in range(width):
                 means[c, i] += gain * step[i]
                 for k in range(width):
@@ -121,12 +131,17 @@ def absorb(rows: FloatArray, y: float, means: FloatArray, roots: FloatArray, evi
 
 @ieee.entry
 def predict(
-    rows: FloatArray, members: IntArray, means: FloatArray, roots: FloatArray, logits: FloatArray, spreads: FloatArray
+    rows: FloatArray,
+    sizes: IntArray,
+    members: IntArray,
+    means: FloatArray,
+    roots: FloatArray,
+    logits: FloatArray,
+    spreads: FloatArray,
 ) -> None:
     """Means of the logits (m, n), and rows times roots (m, n, D), of m components; models see rows (M, n, D)."""
-    width = rows.shape[2]
     for place, c in enumerate(members):
-        seen = rows[c % rows.shape[0]]
+        seen, width = rows[c % rows.shape[0]], sizes[c % rows.shape[0]]
         for i in range(rows.shape[1]):
             m = 0.0
             spreads[place, i, :] = 0.0
@@ -188,7 +203,8 @@ class LogitGrid(FixedRidges):
         if self._arms is not None:
             n_columns, columns, offsets = self._arms.size, self._arms.columns, self._arms.offsets
         sizes = np.diff(offsets)
-        width = self._lead + int(sizes.max())
+        self._widths = self._lead + sizes
+        width = int(self._widths.max())
         self._places = np.full((self.n_models, width), n_columns + 1)  # a column of zeros
         self._places[:, : self._lead] = n_columns  # a column of ones
         prior = np.zeros((self._cells, self.n_models, width))
@@ -226,7 +242,7 @@ class LogitGrid(FixedRidges):
     def _take_in(self, row: FloatArray, y: float, means: FloatArray, roots: FloatArray) -> None:
         arm = 0 if self._arms is None else self._arms.arm(row)
         own = row if self._arms is None else self._arms.block(arm, row)
-        absorb(self._extended(own[None])[:, 0], y, means[arm], roots[arm], self._evidence)
+        absorb(self._extended(own[None])[:, 0], self._widths, y, means[arm], roots[arm], self._evidence)
 
     def _extended(self, rows: FloatArray) -> FloatArray:
         """What every model sees of rows (n, P) of one block, (M, n, D)."""
@@ -260,7 +276,7 @@ class LogitGrid(FixedRidges):
         means, roots = self._with_pending(pending)
         for piece, rows in self._pieces(choices):
             logits, spreads = np.empty((members.size, rows.shape[1])), np.empty((members.size, *rows.shape[1:]))
-            predict(rows, members, means[piece.arm], roots[piece.arm], logits, spreads)
+            predict(rows, self._widths, members, means[piece.arm], roots[piece.arm], logits, spreads)
             yield piece, logits, spreads
 
     def _with_pending(self, pending: Pending) -> tuple[FloatArray, FloatArray]:
@@ -399,7 +415,8 @@ class BernoulliMixture(Mixture):
         power: float = 1.0,
         log_prior: FloatArray | None = None,
         arm_blocks: tuple[int, int] | None = None,
-        calibrate: Divisors | None = None,
+        units: FloatArray | None = None,
+        calibrate: Measure | None = None,
     ) -> None:
         self._free = free
         super().__init__(
@@ -414,6 +431,7 @@ class BernoulliMixture(Mixture):
             power=power,
             log_prior=log_prior,
             arm_blocks=arm_blocks,
+            units=units,
             calibrate=calibrate,
         )
 
@@ -423,9 +441,26 @@ class BernoulliMixture(Mixture):
 
     def interval(self, weights: FloatArray, choices: Choices, level: float) -> tuple[FloatArray, FloatArray]:
         """Quantiles of the probability of a reward: those of the logit, which is a mixture of Gaussians."""
-        shares, centres, scales = self.grid.logits(weights, choices)
+        where = choices if self._units is None else self._divided(choices)[0]
+        shares, centres, scales = self.grid.logits(weights, where)
         low, high = (quantile(share, shares, centres, scales, inf) for share in sides(level))
         return sigmoid(low), sigmoid(high)
+
+    def _chances(
+        self, weights: FloatArray, choices: Choices, rng: np.random.Generator, width: float, price: FloatArray | None
+    ) -> FloatArray:
+        """The best logit is the best, unless there is a price: then shares of draws of probabilities less the price."""
+        if price is None:
+            return super()._chances(weights, choices, rng, width, price)
+        out, where = np.zeros(len(choices)), choices if self._units is None else self._divided(choices)[0]
+        counts = optimality.evenly(weights.ravel(), optimality.LINES, rng.random()).reshape(weights.shape)
+        for cell, row in enumerate(counts):
+            members = np.flatnonzero(row)
+            for number, mean, root in zip(row[members], *self.grid.roots(cell, members, where), strict=True):
+                logits = mean + width * rng.standard_normal((number, root.shape[1])) @ root.T
+                best = np.argmax(sigmoid(logits) - price, axis=1)
+                out += np.bincount(best, minlength=out.size) / optimality.LINES
+        return out
 
     def noise_variance(self, weights: FloatArray) -> float:
         """Variance of a reward at the mean rate so far."""

@@ -5,11 +5,15 @@ candidates is one. On a table that mean is known (`trace_divisors`, `prior_divis
 round, the rows told stand in for them: after 1, 2, 4, ..., 64 rewards the posteriors are made anew with the divisors of
 the rows so far, and fed with the rewards so far. From then on the divisors stay. All of it is a function of rows and
 rewards in the order in which they came.
+
+Where models are unions of sets of features, the columns are divided by units first, so that each set has the same size:
+4 counts beside an embedding of 256 numbers would otherwise have a sixty-fourth of the prior variance, and be unheard.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,7 +28,16 @@ from alexp.problem.rows import dense, first_rows, spread
 
 LAST = 64  # rewards after which divisors stay
 _MOST = 300  # candidates between which the similarity under a kernel is averaged
-Divisors = Callable[[FloatArray], FloatArray]
+
+
+class Scaling(NamedTuple):
+    """What columns are divided by first, (P,), None for nothing; and then the features of every model, (M,)."""
+
+    divisors: FloatArray
+    units: FloatArray | None = None
+
+
+Measure = Callable[[FloatArray], Scaling]
 
 
 class Calibration:
@@ -33,15 +46,15 @@ class Calibration:
     Parameters
     ----------
     make : the empty grid of models with given divisors (M,).
-    measure : gives (M,) divisors for the rows (t, P) told so far, see `row_divisors`.
-    divisors : (M,) those before the first reward.
+    measure : gives units and divisors for the rows (t, P) told so far, see `set_units` and `row_divisors`.
+    scaling : those before the first reward.
     n_columns : P.
     """
 
     def __init__(
-        self, make: Callable[[FloatArray], PosteriorGrid], measure: Divisors, divisors: FloatArray, n_columns: int
+        self, make: Callable[[FloatArray], PosteriorGrid], measure: Measure, scaling: Scaling, n_columns: int
     ) -> None:
-        self._make, self._measure, self.divisors = make, measure, divisors
+        self._make, self._measure, self.scaling = make, measure, scaling
         self._rows: FloatArray = np.empty((0, n_columns))  # none any more once divisors stay
         self._rewards: FloatArray = np.empty(0)
 
@@ -52,9 +65,10 @@ class Calibration:
             return grid
         self._rows, self._rewards = np.vstack([self._rows, row]), np.append(self._rewards, y)
         if t & (t - 1) == 0:
-            self.divisors = self._measure(self._rows)
-            grid = self._make(self.divisors)
-            for told, reward in zip(self._rows, self._rewards, strict=True):
+            self.scaling = self._measure(self._rows)
+            grid, units = self._make(self.scaling.divisors), self.scaling.units
+            rows = self._rows if units is None else self._rows / units
+            for told, reward in zip(rows, self._rewards, strict=True):
                 grid.update(told, float(reward))
         if t == LAST:
             self._rows, self._rewards = self._rows[:0], self._rewards[:0]
@@ -62,23 +76,29 @@ class Calibration:
 
     def state(self, grid: PosteriorGrid) -> State:
         """Everything that rewards have changed, in the grid as well."""
-        return {"divisors": self.divisors, "rows": self._rows, "rewards": self._rewards, "inner": grid.state()}
+        divisors, units = self.scaling
+        own = {} if units is None else {"units": units}
+        return own | {"divisors": divisors, "rows": self._rows, "rewards": self._rewards, "inner": grid.state()}
 
     def restored(self, state: State) -> PosteriorGrid:
         """Continue from `state`; the grid."""
         checks = {
-            "divisors": floats(self.divisors.size, low=VANISHING),
+            "divisors": floats(self.scaling.divisors.size, low=VANISHING),
             "rows": floats(None, self._rows.shape[1]),
             "rewards": floats(None),
             "inner": anything,
         }
+        if (units := self.scaling.units) is not None:
+            checks["units"] = floats(units.size, low=VANISHING)
+            state = {"units": np.ones(units.size), **state}  # runs of alexp 0.2.0 have none
         known = record("grid", state, checks)
         grid = self._make(known["divisors"])
         grid.restore(known["inner"])
         t = grid.n_observations
         for name in ("rows", "rewards"):
             same(f"number of grid[{name!r}]", len(known[name]), t if t < LAST else 0, "those of the first 64 rewards")
-        self.divisors, self._rows, self._rewards = known["divisors"], known["rows"], known["rewards"]
+        self.scaling = Scaling(known["divisors"], known.get("units"))
+        self._rows, self._rewards = known["rows"], known["rewards"]
         return grid
 
 
@@ -110,6 +130,21 @@ def row_divisors(
     traces, sizes = (np.add.reduceat(squares[where], offsets[:-1]) / shares for squares in (varying, whole))
     traces = np.where(traces > 0.0, traces, sizes)
     return np.asarray(np.sqrt(np.where(traces > VANISHING**2, traces, 1.0)))
+
+
+def set_units(rows: FloatArray, sets: IntArray, centred: bool, arms: tuple[int, int] | None = None) -> FloatArray:
+    """What makes the mean over rows (t, P) of the squared norm of each set of columns equal one, shape (P,).
+
+    `sets` (P,) has the number of each column's set, from 0; -1 for columns that stay as they are. `centred` and `arms`
+    as in `row_divisors`; a set that has been zero stays as it is.
+    """
+    numbers = sets
+    if arms is not None:
+        rows, numbers = rows.reshape(len(rows), *arms).sum(axis=1), sets[: arms[1]]
+    squares = np.mean(np.square(rows - rows.mean(axis=0) if centred else rows), axis=0)
+    traces = np.bincount(numbers + 1, squares)
+    traces[0] = 1.0
+    return np.asarray(np.sqrt(np.where(traces > VANISHING**2, traces, 1.0))[sets + 1])
 
 
 def prior_scales(ratios: Sequence[float]) -> tuple[float, ...]:

@@ -16,7 +16,15 @@ from alexp.common.warning import caution
 from alexp.estimation.checking import Rewards
 from alexp.estimation.factory import check_forgetting, takes_one_pass
 from alexp.estimation.mixture.bernoulli import BernoulliMixture
-from alexp.estimation.mixture.calibrating import Divisors, prior_divisors, prior_scales, row_divisors, trace_divisors
+from alexp.estimation.mixture.calibrating import (
+    Measure,
+    Scaling,
+    prior_divisors,
+    prior_scales,
+    row_divisors,
+    set_units,
+    trace_divisors,
+)
 from alexp.estimation.mixture.mixture import Mixture, StudentMixture
 from alexp.estimation.onepass.grid import OnePassGrid, keeps_values
 from alexp.estimation.ridge.bank import RidgeGrid
@@ -32,6 +40,11 @@ class _Levels(TypedDict):
     norm_bound: float
     noise_grid: Sequence[float]
     scale_grid: Sequence[float]
+
+
+class _Measured(TypedDict):
+    units: FloatArray | None
+    calibrate: Measure | None
 
 
 class _Common(TypedDict):
@@ -59,14 +72,15 @@ def ratio_mixture(
     if models.enumerated_on is not None:  # a mixture in all but its weights, which only itself looks into
         return cast(Mixture, backend("ratio_subsets")(models, candidates, ratios, noise_std, power, forget))
     common = _common(models, candidates, power, forget)
-    divisors, calibrate = _divisors(models, candidates, common["tables"], reference)
-    groups = (models.n_columns, models.columns_flat, models.offsets, divisors, models.intercept)
+    scaling, calibrate = _scaling(models, candidates, common["tables"], reference)
+    groups = (models.n_columns, models.columns_flat, models.offsets, scaling.divisors, models.intercept)
+    measured: _Measured = {"units": scaling.units, "calibrate": calibrate}
     if noise_std is None:
-        return StudentMixture(*groups, ratio_grid=ratios, calibrate=calibrate, **common)
+        return StudentMixture(*groups, ratio_grid=ratios, **measured, **common)
     levels: _Levels = {
         "noise_std": noise_std, "norm_bound": noise_std, "noise_grid": (1.0,), "scale_grid": prior_scales(ratios),
     }  # fmt: skip
-    return Mixture(*groups, **levels, calibrate=calibrate, **common)
+    return Mixture(*groups, **levels, **measured, **common)
 
 
 def bernoulli_mixture(
@@ -74,8 +88,8 @@ def bernoulli_mixture(
 ) -> Mixture:
     """Components (model, prior scale of the logit), for rewards that are 0 or 1."""
     models.require_linear('likelihood="bernoulli"', "logits are linear in a model's features")
-    divisors, calibrate = _divisors(models, candidates, None, None)
-    groups = (models.n_columns, models.columns_flat, models.offsets, divisors, models.intercept)
+    scaling, calibrate = _scaling(models, candidates, None, None)
+    groups = (models.n_columns, models.columns_flat, models.offsets, scaling.divisors, models.intercept)
     return BernoulliMixture(
         *groups,
         scale_grid=scales,
@@ -83,24 +97,27 @@ def bernoulli_mixture(
         power=power,
         log_prior=_log_prior(models),
         arm_blocks=models.arm_blocks,
+        units=scaling.units,
         calibrate=calibrate,
     )
 
 
-def _divisors(
+def _scaling(
     models: ModelClass,
     candidates: CandidateTable | None,
     tables: list[ModelOnTable] | None,
     reference: FloatArray | None,
-) -> tuple[FloatArray, Divisors | None]:
-    """What features are divided by, (M,), and how to measure it where only rows told can say."""
+) -> tuple[Scaling, Measure | None]:
+    """What features are divided by, and how to measure it where only rows told can say."""
     measure, reference = _measure(models), models.example_rows if reference is None else reference
     if candidates is not None and tables is not None:
-        return prior_divisors(tables, models.intercept, candidates.n_first), None
+        return Scaling(prior_divisors(tables, models.intercept, candidates.n_first)), None
     if candidates is not None:
         table = candidates.table[:, : candidates.n_first]
-        return trace_divisors(table, models.columns_flat, models.offsets, models.intercept), None
-    return (np.ones(models.n_models), measure) if reference is None else (measure(reference), None)
+        return Scaling(trace_divisors(table, models.columns_flat, models.offsets, models.intercept)), None
+    if reference is not None:
+        return measure(reference), None
+    return Scaling(np.ones(models.n_models), None if models.joined_sets is None else np.ones(models.n_columns)), measure
 
 
 def take_up(mixture: Mixture, state: State, told: Callable[[], Rewards]) -> None:
@@ -121,18 +138,21 @@ def take_up(mixture: Mixture, state: State, told: Callable[[], Rewards]) -> None
         mixture.update(row, y, index if index >= 0 else None)
 
 
-def _measure(models: ModelClass) -> Divisors:
-    """Divisors of the models for rows told; `arm_blocks` says that rows have columns of their own for every arm."""
+def _measure(models: ModelClass) -> Measure:
+    """Units and divisors for rows told; `arm_blocks` says that rows have columns of their own for every arm."""
     settings = (models.columns_flat, models.offsets, models.intercept, models.arm_blocks, models.free_columns)
 
-    def measure(rows: FloatArray) -> FloatArray:
+    def measure(rows: FloatArray) -> Scaling:
         if rows.size and 0.0 < float(np.abs(rows).max()) <= VANISHING:
             caution(
                 f"no feature so far is larger than {VANISHING:g} in size, which counts as zero: every model predicts "
                 "the same reward for all candidates; use other units",
                 UserWarning,
             )
-        return row_divisors(rows, *settings)
+        if models.joined_sets is None:
+            return Scaling(row_divisors(rows, *settings))
+        units = set_units(rows, models.joined_sets, models.intercept, models.arm_blocks)
+        return Scaling(row_divisors(rows / units, *settings), units)
 
     return measure
 

@@ -33,7 +33,7 @@ from alexp.common.schema import SQUARE, anything, number, record
 from alexp.estimation.factory import posterior_grid
 from alexp.estimation.mixture import optimality
 from alexp.estimation.mixture._kernels import add_excesses
-from alexp.estimation.mixture.calibrating import Calibration, Divisors, prior_scales
+from alexp.estimation.mixture.calibrating import Calibration, Measure, Scaling, prior_scales
 from alexp.estimation.posteriors import Component, ComponentValues, KnowsMeans, NotFiniteError, PosteriorGrid
 from alexp.problem.candidates import NOTHING, Choices, Pending
 from alexp.problem.kernels import Kernel, Scaled
@@ -194,7 +194,8 @@ class Mixture:
     log_prior : (M,) logarithms of the models' prior weights; equal by default.
     tables : the models on all candidates, where values there are kept, see `factory.takes_one_pass`.
     arm_blocks : (K, p) where every arm has p columns of its own, see `estimation.blocks`.
-    calibrate : gives the divisors for rows told, which then replace those given; see `Calibration`.
+    units : (P,) what columns are divided by before that, see `set_units`; None for nothing.
+    calibrate : gives units and divisors for rows told, which then replace those given; see `Calibration`.
     forget : weight of a reward for each one that came after it; see below.
 
     Cells of the grid are numbered noise-major; weights have shape (cells, M).
@@ -218,7 +219,8 @@ class Mixture:
         log_prior: FloatArray | None = None,
         tables: Sequence[ModelOnTable] | None = None,
         arm_blocks: tuple[int, int] | None = None,
-        calibrate: Divisors | None = None,
+        units: FloatArray | None = None,
+        calibrate: Measure | None = None,
         forget: float | None = None,
     ) -> None:
         self.forget = forget
@@ -232,11 +234,13 @@ class Mixture:
         self.ridges = np.array([a * noise_std / (b * norm_bound) for a, b in pairs])
         self._precise = bool(self.noise.min() < _SAFE_NOISE * float(self.scales.max()) * norm_bound)
         self._arm_blocks = arm_blocks
+        self._units = units
         self._calibration: Calibration | None = None
         if calibrate is not None:
             divisors = np.ones(self._sizes.size)
-            self._calibration = Calibration(self._new_grid, calibrate, divisors, n_columns)
+            self._calibration = Calibration(self._new_grid, calibrate, Scaling(divisors, units), n_columns)
         self.grid = self._new_grid(divisors)
+        self._last: tuple[Choices, Choices] | None = None  # choices as they came, and with columns in their units
 
     def _new_grid(self, divisors: FloatArray) -> PosteriorGrid:
         """The empty fits of all components, with given divisors (M,)."""
@@ -249,17 +253,33 @@ class Mixture:
         """Number of rewards taken in so far, t."""
         return self.grid.n_observations
 
+    @property
+    def scaling(self) -> Scaling:
+        """What columns and features are divided by."""
+        return Scaling(self._divisors, self._units) if self._calibration is None else self._calibration.scaling
+
+    def _divided(self, choices: Choices, pending: Pending = NOTHING) -> tuple[Choices, Pending]:
+        """Choices and pending trials with columns in their units; the choices of the last call are kept."""
+        assert self._units is not None
+        if self._last is None or self._last[0] is not choices:
+            self._last = choices, Choices(choices.indices, choices.table / self._units[:, None])
+        if pending:
+            pending = Pending(pending.trials, pending.indices, pending.rows / self._units)
+        return self._last[1], pending
+
     def _forget_computed(self) -> None:
         """Drop what was computed from the rewards so far."""
+        self._last = None
         vars(self).pop("noise_variances", None)
         vars(self).pop("_evidence", None)
 
     def update(self, row: FloatArray, y: float, index: int | None = None) -> None:
         """Absorb one observation; ``row`` (P,) is the dictionary at the action taken, ``index`` its candidate's."""
         self._forget_computed()
-        self.grid.update(row, y, index)
+        self.grid.update(row if self._units is None else row / self._units, y, index)
         if self._calibration is not None:
             self.grid = self._calibration.after(self.grid, row, y)
+            self._units = self._calibration.scaling.units
         self._count(y)
         if self.grid.multiples is not None:
             self.grid.reweigh(self._score, self.power)
@@ -373,7 +393,8 @@ class Mixture:
 
         ``weights`` (cells, M) as :meth:`weights` has them; ``pending`` trials shrink the variances within components.
         """
-        mean, variance = self.grid.moments(weights, self.noise_variances, choices, pending)
+        where = (choices, pending) if self._units is None else self._divided(choices, pending)
+        mean, variance = self.grid.moments(weights, self.noise_variances, *where)
         if hasattr(mean, "without"):  # values in parts, which are checked when they are reduced
             return mean, variance
         if not np.isfinite([mean.min(), mean.max(), variance.min(), variance.max()]).all():
@@ -386,11 +407,13 @@ class Mixture:
         self, weights: FloatArray, choices: Choices, pending: Pending = NOTHING, least: float = 1e-12
     ) -> Iterator[Component]:
         """The components of weight above ``least`` one by one; shares sum to one."""
-        return self.grid.components(weights, self.noise_variances, choices, pending, least)
+        where = (choices, pending) if self._units is None else self._divided(choices, pending)
+        return self.grid.components(weights, self.noise_variances, *where, least)
 
     def values(self, weights: FloatArray, choices: Choices, pending: Pending, least: float) -> ComponentValues:
         """The same all at once, for few choices, which have something pending or a reward."""
-        out = self.grid.values(weights, self.noise_variances, choices, pending, least)
+        where = (choices, pending) if self._units is None else self._divided(choices, pending)
+        out = self.grid.values(weights, self.noise_variances, *where, least)
         if not (np.isfinite(out.mean).all() and np.isfinite(out.variance).all()):
             for part in self.components(weights, choices, pending, least):
                 part.check()
@@ -421,45 +444,66 @@ class Mixture:
         The constant of an intercept, common to all candidates, is left out.
         """
         normals = rng.standard_normal(self.grid.n_normals(model))
-        return self.grid.draw(cell, model, choices, normals, width * float(np.sqrt(self.noise_variances[cell, model])))
+        where = choices if self._units is None else self._divided(choices)[0]
+        return self.grid.draw(cell, model, where, normals, width * float(np.sqrt(self.noise_variances[cell, model])))
 
     def chances(
-        self, weights: FloatArray, choices: Choices, rng: np.random.Generator, width: float = 1.0
+        self,
+        weights: FloatArray,
+        choices: Choices,
+        rng: np.random.Generator,
+        width: float = 1.0,
+        price: FloatArray | None = None,
     ) -> FloatArray:
         """Probability that each choice is the best under the posterior, shape (n,), see `optimality`.
 
-        Deviations of components are multiplied by `width`. Of more than 200 choices only the most promising have any.
-        Kernels and one pass: shares of 64 draws.
+        Deviations of components are multiplied by `width`, and a `price` (n,) is taken off the rewards. Of more than
+        200 choices only the most promising have any. Kernels and one pass: shares of 64 draws.
         """
         if len(choices) <= optimality.MOST:
-            return self._chances(weights, choices, rng, width)
-        some = optimality.promising(*self.moments(weights, choices))
+            return self._chances(weights, choices, rng, width, price)
+        mean, variance = self.moments(weights, choices)
+        some = optimality.promising(mean if price is None else mean - price, variance)
         out = np.zeros(len(choices))
         indices = None if choices.indices is None else choices.indices[some]
         narrow = Choices(indices, lambda: np.ascontiguousarray(choices.table[:, some]))
-        out[some] = self._chances(weights, narrow, rng, width)
+        out[some] = self._chances(weights, narrow, rng, width, None if price is None else price[some])
         return out
 
-    def _chances(self, weights: FloatArray, choices: Choices, rng: np.random.Generator, width: float) -> FloatArray:
+    def _chances(
+        self,
+        weights: FloatArray,
+        choices: Choices,
+        rng: np.random.Generator,
+        width: float,
+        price: FloatArray | None,
+    ) -> FloatArray:
         if (dimension := self.grid.root_width(len(choices))) is None:
-            return self._shares_of_draws(weights, choices, rng, width)
+            return self._shares_of_draws(weights, choices, rng, width, price)
         offset, stretches = rng.random(), width * self._stretches(rng, optimality.LINES)
         normals = rng.standard_normal((optimality.LINES, dimension))
         deviations = np.sqrt(self.noise_variances)
-        return optimality.by_lines(self.grid, weights, deviations, choices, normals, stretches, offset)
+        where = choices if self._units is None else self._divided(choices)[0]
+        return optimality.by_lines(self.grid, weights, deviations, where, normals, stretches, offset, price)
 
     def _stretches(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Draws of what deviations are multiplied by, shape (n,)."""
         return np.ones(n)
 
     def _shares_of_draws(
-        self, weights: FloatArray, choices: Choices, rng: np.random.Generator, width: float
+        self,
+        weights: FloatArray,
+        choices: Choices,
+        rng: np.random.Generator,
+        width: float,
+        price: FloatArray | None,
     ) -> FloatArray:
         out = np.zeros(len(choices))
         counts = optimality.evenly(weights.ravel(), optimality.DRAWS, rng.random())
         for component in np.repeat(np.arange(counts.size), counts):
             cell, model = divmod(int(component), weights.shape[1])
-            out[np.argmax(self.draw(cell, model, rng, choices, width))] += 1.0 / optimality.DRAWS
+            drawn = self.draw(cell, model, rng, choices, width)
+            out[np.argmax(drawn if price is None else drawn - price)] += 1.0 / optimality.DRAWS
         return out
 
     def state(self) -> Packable:
@@ -473,6 +517,7 @@ class Mixture:
             self.grid.restore(state)
         else:
             self.grid = self._calibration.restored(state)
+            self._units = self._calibration.scaling.units
 
 
 def _of_components(levels: FloatArray, multiples: FloatArray) -> FloatArray:
@@ -489,7 +534,8 @@ class StudentSettings(TypedDict, total=False):
     log_prior: FloatArray | None
     tables: Sequence[ModelOnTable] | None
     arm_blocks: tuple[int, int] | None
-    calibrate: Divisors | None
+    units: FloatArray | None
+    calibrate: Measure | None
     forget: float | None
 
 
@@ -596,8 +642,9 @@ class StudentMixture(Mixture):
 
     def _spectrum(self, j: int, cells: Sequence[int], rows: FloatArray, rewards: FloatArray) -> Spectrum | None:
         """Of the divided features of model j, or of its kernel in the first of some cells."""
-        own = np.ascontiguousarray(rows[:, self._columns[self._offsets[j] : self._offsets[j + 1]]])
-        divisors = self._divisors if self._calibration is None else self._calibration.divisors
+        columns, (divisors, units) = self._columns[self._offsets[j] : self._offsets[j + 1]], self.scaling
+        own = np.ascontiguousarray(rows[:, columns])
+        own = own if units is None else own / units[columns]
         model = None if self._tables is None else self._tables[j]
         if model is not None and model.kernel is not None:
             kernel = self.grid.learned_kernel(j, cells[0]) or model.kernel
@@ -610,7 +657,8 @@ class StudentMixture(Mixture):
         normals = rng.standard_normal(self.grid.n_normals(model))
         shape = self._evidence.shape
         noise = self.noise_variances[cell, model] * shape / rng.standard_gamma(shape)
-        return self.grid.draw(cell, model, choices, normals, width * float(np.sqrt(noise)))
+        where = choices if self._units is None else self._divided(choices)[0]
+        return self.grid.draw(cell, model, where, normals, width * float(np.sqrt(noise)))
 
     def _stretches(self, rng: np.random.Generator, n: int) -> FloatArray:
         shape = self._evidence.shape

@@ -153,11 +153,13 @@ def by_lines(
     normals: FloatArray,
     stretches: FloatArray,
     offset: float,
+    price: FloatArray | None = None,
 ) -> FloatArray:
     """Probability of each choice to be the best, shape (n,), from S lines.
 
     ``weights`` and noise ``deviations`` (cells, M); ``normals`` (S, D) for models of at most D coefficients;
-    ``stretches`` (S,) multiply the deviations; ``offset`` in 0..1 is where the evenly spaced components begin.
+    ``stretches`` (S,) multiply the deviations; ``offset`` in 0..1 is where the evenly spaced components begin;
+    ``price`` (n,) is taken off the rewards.
     """
     n_lines, n = len(stretches), len(choices)
     counts = evenly(weights.ravel(), n_lines, offset).reshape(weights.shape)
@@ -168,6 +170,7 @@ def by_lines(
         for start in range(0, members.size, step):
             some = members[start : start + step]
             means, roots = grid.roots(cell, some, choices)
+            means = means if price is None else means - price
             number, scales = row[some], deviations[cell, some]
             add_chances(means, roots, scales, number, first, normals, stretches, 1.0 / n_lines, out)
             first += int(number.sum())

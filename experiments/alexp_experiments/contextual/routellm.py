@@ -1,0 +1,277 @@
+"""Does routing pay? Prompts go to a small or a large language model; the reward is 1 for a right answer, less a cost.
+
+``python -m alexp_experiments.contextual.routellm "$ALEXP_BOARD/routellm_mmlu_half.npz"`` prints the table of
+docs/routing.md. The file has RouteLLM's answers to MMLU prompts (github.com/lm-sys/RouteLLM, Apache-2.0): the subject,
+four counts, a text embedding, and whether each model was right. Without a file, prompts are made up (`routing`).
+
+The large model costs the difference in accuracy, so that both are worth the same. Two policies frame the others: the
+better of the two models for all prompts, and logistic regressions of both answers on all features, trained beforehand
+on prompts that are not routed. A policy is measured by the share of the gap between them that it closes.
+
+Prompts whose number in the source leaves less than 3 when divided by 7 are those that constants were chosen on, and
+that the logistic regressions are trained on; the others are routed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from itertools import pairwise
+from pathlib import Path
+from time import process_time
+from typing import NamedTuple
+
+import numpy as np
+
+from alexp.algorithms import EvidenceMixture
+from alexp.algorithms.assumptions import quietly
+from alexp.common.arrays import BoolArray, FloatArray
+from alexp.common.codec import State
+from alexp.problem import Arms, ModelClass
+from alexp.rivals import LinUCB
+from alexp_experiments.contextual.playing import Pick
+from alexp_experiments.contextual.routing import BLOCKS, routing_stream
+from alexp_experiments.contextual.streams import ContextRound, ContextStream
+from alexp_experiments.core.runner import spread
+
+LAST = 2000  # rounds that the last column is about
+NAMES = ("small", "large")
+
+
+@dataclass(frozen=True)
+class Prompts:
+    """Contexts (n, D) standardised, whether each model was right (n, 2), places of the feature sets, who is routed."""
+
+    contexts: FloatArray
+    right: FloatArray
+    sets: dict[str, list[int]]
+    is_routed: BoolArray
+
+    @property
+    def cost(self) -> float:
+        """Of the large model: the difference in accuracy over the prompts that are routed."""
+        small, large = self.right[self.is_routed].mean(axis=0)
+        return float(large - small)
+
+
+def read(path: str) -> Prompts:
+    """The prompts of a file; one-hot subjects, counts and embedding, each with mean zero over the training prompts."""
+    with np.load(path) as file:
+        subject, source = file["subject"], file["source_row"]
+        blocks = {
+            "subject": np.eye(int(subject.max()) + 1)[subject],
+            "counts": file["counts"].astype(np.float64),
+            "embedding": file["embedding"].astype(np.float64),
+        }
+        right = np.stack([file["small"], file["large"]], axis=1).astype(np.float64)
+    return _prompts(blocks, right, source % 7 >= 3)
+
+
+def made_up(n: int = 5000) -> Prompts:
+    """Prompts of `routing_stream`."""
+    stream = routing_stream(n, seed=0)
+    names, ends = list(BLOCKS), np.cumsum(list(BLOCKS.values()))[:-1]
+    blocks = dict(zip(names, np.split(stream.contexts, ends, axis=1), strict=True))
+    return _prompts(blocks, (stream.rewards > 0.0).astype(np.float64), np.arange(n) % 7 >= 3)
+
+
+def _prompts(blocks: dict[str, FloatArray], right: FloatArray, is_routed: BoolArray) -> Prompts:
+    known = {name: block[~is_routed] for name, block in blocks.items()}
+    units = {name: float(np.sqrt(known[name].var(axis=0).mean())) for name in blocks}
+    units["counts"] = known["counts"].std(axis=0)
+    contexts = np.hstack([(blocks[name] - known[name].mean(axis=0)) / units[name] for name in blocks])
+    sizes = np.cumsum([0, *(block.shape[1] for block in blocks.values())]).tolist()
+    sets = {name: list(range(*ends)) for name, ends in zip(blocks, pairwise(sizes), strict=True)}
+    return Prompts(contexts, right, sets, is_routed)
+
+
+def offline(prompts: Prompts) -> FloatArray:
+    """Probabilities of a right answer, (n, 2), by logistic regressions on the prompts that are not routed."""
+    from sklearn.linear_model import LogisticRegressionCV
+
+    x, known = prompts.contexts, ~prompts.is_routed
+    fit = partial(
+        LogisticRegressionCV, Cs=np.logspace(-3, 0, 7), l1_ratios=(0.0,), scoring="neg_log_loss", max_iter=500
+    )
+    models = [fit(cv=5, use_legacy_attributes=False).fit(x[known], prompts.right[known, arm]) for arm in range(2)]
+    return np.stack([model.predict_proba(x)[:, 1] for model in models], axis=1)
+
+
+# -- who routes --------------------------------------------------------------------------------------------------
+
+
+class Router(NamedTuple):
+    """Who decides (a context and its number to an arm) and who learns (an arm, and whether it was right)."""
+
+    decide: Callable[[FloatArray], int]
+    learn: Callable[[int, bool], None]
+
+
+def _ours(prompts: Prompts, seed: int, sets: Sequence[str], kind: str, settings: State) -> Router:
+    """An algorithm of `alexp` on some sets and their unions; "union" for the union of all alone."""
+    arms, chosen = Arms(NAMES), {name: prompts.sets[name] for name in sets}
+    if kind != "sets":
+        chosen = {"all": [place for places in chosen.values() for place in places]}
+    models = ModelClass.per_arm(chosen, arms, unions=kind == "sets" and len(chosen) > 1)
+    known = {"likelihood": "bernoulli", "cost": [0.0, prompts.cost]} if "algorithm" not in settings else {}
+    make = settings.get("algorithm", EvidenceMixture)
+    rest = {name: value for name, value in settings.items() if name != "algorithm"}
+    with quietly():
+        run = make(models, arms, random_state=seed, log_features="none", **known, **rest)
+    trials = list[int]()
+
+    def decide(context: FloatArray) -> int:
+        trial = run.ask(context=context)
+        trials.append(trial.id)
+        return int(trial.index)
+
+    def learn(arm: int, right: bool) -> None:
+        run.tell(trials.pop(), float(right) - (0.0 if known else arm * prompts.cost))
+
+    return Router(decide, learn)
+
+
+def _vowpal(prompts: Prompts, seed: int, arguments: str) -> Router:
+    from alexp_experiments.contextual.peers.vowpal import VowpalChooser
+
+    contexts = prompts.contexts[:1]
+    empty = np.zeros((1, 2))
+    stream = ContextStream(contexts, empty, empty, prompts.sets, contexts.shape[1], NAMES)
+    chooser, last = VowpalChooser(arguments, stream, seed), list[tuple[ContextRound, Pick]]()
+
+    def decide(context: FloatArray) -> int:
+        presented = ContextRound(context, None)
+        pick = chooser.decide(presented)
+        last.append((presented, pick))
+        return pick.action
+
+    def learn(arm: int, right: bool) -> None:
+        presented, pick = last.pop()
+        chooser.learn(presented, pick, float(right) - arm * prompts.cost)
+
+    return Router(decide, learn)
+
+
+def entrants(prompts: Prompts) -> dict[str, Callable[[int], Router]]:
+    """Who routes, by name."""
+    sets = list(prompts.sets)
+    ours = partial(_ours, prompts)
+    out: dict[str, Callable[[int], Router]] = {
+        "all sets and unions": lambda seed: ours(seed, sets, "sets", {}),
+        **{f"{name} alone": partial(ours, sets=[name], kind="sets", settings={}) for name in sets},
+        "all sets and unions, Gaussian": lambda seed: ours(seed, sets, "sets", {"algorithm": EvidenceMixture}),
+        "LinUCB": lambda seed: ours(seed, sets, "union", {"algorithm": LinUCB, "noise_std": 0.4, "reward_bound": 1.0}),
+        "Thompson": lambda seed: ours(seed, sets, "union", {"algorithm": EvidenceMixture, "rule": "thompson"}),
+        "Vowpal Wabbit": lambda seed: _vowpal(prompts, seed, "--cb_explore_adf -q xa"),
+        "Vowpal Wabbit, squarecb": lambda seed: _vowpal(prompts, seed, "--cb_explore_adf --squarecb -q xa"),
+    }
+    return out
+
+
+# -- runs --------------------------------------------------------------------------------------------------------
+
+
+@cache
+def _known(path: str) -> tuple[Prompts, FloatArray]:
+    prompts = read(path) if path else made_up()
+    return prompts, offline(prompts)
+
+
+class Routed(NamedTuple):
+    """Rewards per prompt of a run, of the better model and of the offline policy: of all rounds, and of the last."""
+
+    earned: tuple[float, float]
+    single: tuple[float, float]
+    offline: tuple[float, float]
+    milliseconds: float
+
+
+def play(path: str, name: str, rounds: int, seed: int) -> Routed:
+    """Prompts of a seed in random order, each routed once."""
+    prompts, known = _known(path)
+    order = np.random.default_rng([31, seed]).permutation(np.flatnonzero(prompts.is_routed))[:rounds]
+    rewards = (prompts.right - [0.0, prompts.cost])[order]
+    best, earned = np.argmax(known[order] - [0.0, prompts.cost], axis=1), np.empty(order.size)
+    router, begin = entrants(prompts)[name](seed), process_time()
+    for t, (context, right) in enumerate(zip(prompts.contexts[order], prompts.right[order], strict=True)):
+        arm = router.decide(context)
+        router.learn(arm, bool(right[arm]))
+        earned[t] = rewards[t, arm]
+    spent = process_time() - begin
+    parts = [slice(None), slice(-min(LAST, order.size // 2), None)]
+    single = [float(rewards[part].mean(axis=0).max()) for part in parts]
+    reached = [float(rewards[np.arange(order.size), best][part].mean()) for part in parts]
+    mean = [float(earned[part].mean()) for part in parts]
+    return Routed((mean[0], mean[1]), (single[0], single[1]), (reached[0], reached[1]), 1e3 * spent / order.size)
+
+
+def _play(run: tuple[str, str, int, int, str]) -> Routed:
+    """The same, kept in a file of a folder where there is one."""
+    path, name, rounds, seed, folder = run
+    kept = Path(folder) / f"{name}-{rounds}-{seed}.json" if folder else None
+    if kept is not None and kept.exists():
+        return Routed(*json.loads(kept.read_text()))
+    found = play(path, name, rounds, seed)
+    if kept is not None:
+        kept.write_text(json.dumps(found))
+    return found
+
+
+def shares(runs: Sequence[Routed]) -> tuple[FloatArray, FloatArray]:
+    """Share of the gap that each run closes, of all rounds and of the last: (seeds,) each.
+
+    The gap is the mean over the seeds: that of one order of the prompts is noisy, above all in its last rounds.
+    """
+    earned, single, reached = (np.array([run[k] for run in runs]) for k in range(3))
+    out = (earned - single) / (reached - single).mean(axis=0)
+    return out[:, 0], out[:, 1]
+
+
+def table(path: str, names: Sequence[str], rounds: int, seeds: int, folder: str, workers: int | None) -> str:
+    """One row per router."""
+    runs = [(path, name, rounds, seed, folder) for seed in range(seeds) for name in names]
+    found = spread(_play, runs, workers)
+    by_name = {name: found[k :: len(names)] for k, name in enumerate(names)}
+    first = by_name[names[0]]
+    rounds, last = min(rounds, int(_known(path)[0].is_routed.sum())), min(LAST, rounds // 2)
+    levels = [np.mean([run.single[0] for run in first]), np.mean([run.offline[0] for run in first])]
+    lines = [
+        f"{rounds} prompts, {seeds} seeds: reward of the better single model {levels[0]:.4f}, of logistic regressions "
+        f"trained offline on {int((~_known(path)[0].is_routed).sum())} other prompts {levels[1]:.4f}. "
+        "Share of the gap closed ± standard error.",
+        "",
+        f"| router | all rounds | last {last} | less than the first row, all rounds |",
+        "|---|---|---|---|",
+    ]
+    reference = shares(first)[0]
+    for name, own in by_name.items():
+        cells = [f"{one.mean():.2f} ± {_error(one):.2f}" for one in shares(own)]
+        behind = reference - shares(own)[0]
+        cells.append("" if own is first else f"{behind.mean():.2f} ± {_error(behind):.2f}")
+        lines.append("| " + " | ".join([name, *cells]) + " |")
+    return "\n".join(lines)
+
+
+def _error(values: FloatArray) -> float:
+    return float(values.std(ddof=1) / np.sqrt(values.size))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Route and print."""
+    parser = argparse.ArgumentParser(description="Share of the gap to offline logistic regressions that routers close.")
+    parser.add_argument("file", nargs="?", default="", help="prompts as an .npz file; made up without one")
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--rounds", type=int, default=4000)
+    parser.add_argument("--routers", nargs="*", help="names of the rows; all by default")
+    parser.add_argument("--keep", default="", help="a folder for finished runs, so that a stopped command goes on")
+    parser.add_argument("--workers", type=int, help="processes; all cores by default")
+    chosen = parser.parse_args(arguments)
+    names = chosen.routers or list(entrants(_known(chosen.file)[0]))
+    print(table(chosen.file, names, chosen.rounds, chosen.seeds, chosen.keep, chosen.workers))
+
+
+if __name__ == "__main__":
+    main()
