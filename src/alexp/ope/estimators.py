@@ -457,7 +457,7 @@ class Pairing:
         """Check log, policy and arguments; errors name the argument."""
         if not isinstance(log, Log):
             raise TypeError(
-                f"log must be an alexp.ope.Log, got {type(log).__name__}; pass Log.from_frame(run.log_frame())"
+                f"log must be an alexp.ope.Log, got {type(log).__name__}; use Log.from_frame(run.log_frame())"
             )
         fraction("delta", delta)
         one_of("method", method, METHODS)

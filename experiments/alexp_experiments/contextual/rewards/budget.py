@@ -24,7 +24,7 @@ _SETS, _SIZE, _NOISE = 5, 3, 0.5  # feature sets, columns of each, noise
 
 
 @dataclass(frozen=True)
-class Problem:
+class BudgetProblem:
     """Arms with costs; the first gives nothing, the reward of each other is linear in the first of five sets."""
 
     costs: tuple[float, ...]
@@ -46,7 +46,7 @@ class PurseOnly(EvidenceMixture):
         return np.zeros(len(round_))
 
 
-class Outcome(NamedTuple):
+class BudgetRun(NamedTuple):
     """Of one run: rewards beyond the cheapest arm's, the most that any policy within the budget gets, and the same of
     arms drawn whatever the context; cost per round; whether it ever was above the budget."""
 
@@ -57,7 +57,7 @@ class Outcome(NamedTuple):
     broken: bool
 
 
-def play(problem: Problem, priced: bool, seed: int) -> Outcome:
+def play(problem: BudgetProblem, priced: bool, seed: int) -> BudgetRun:
     """One run; all see the same contexts."""
     rng, k = np.random.default_rng([12, seed]), len(problem.costs)
     arms = Arms([f"arm {i}" for i in range(k)])
@@ -75,13 +75,13 @@ def play(problem: Problem, priced: bool, seed: int) -> Outcome:
         earned, spent = earned + values[t, trial.index], spent + problem.costs[trial.index]
         broken = broken or spent > problem.budget * (t + 1) * (1.0 + 1e-9)
         opt.tell(trial, float(values[t, trial.index] + noise[t]))
-    return Outcome(
+    return BudgetRun(
         earned, most_within(values, problem), most_within(values.mean(axis=0)[None], problem) * problem.rounds,
         spent / problem.rounds, broken,
     )  # fmt: skip
 
 
-def most_within(values: FloatArray, problem: Problem) -> float:
+def most_within(values: FloatArray, problem: BudgetProblem) -> float:
     """The largest sum of values (T, K) of a policy that knows them and keeps the budget on average, by duality."""
     costs = np.array(problem.costs)
 
@@ -95,12 +95,12 @@ def most_within(values: FloatArray, problem: Problem) -> float:
 
 
 PROBLEMS = (
-    *(Problem((0.0, 1.0), budget) for budget in (0.05, 0.2, 0.5)),
-    *(Problem((0.1, 1.0, 5.0), budget) for budget in (0.3, 1.0, 2.5)),
+    *(BudgetProblem((0.0, 1.0), budget) for budget in (0.05, 0.2, 0.5)),
+    *(BudgetProblem((0.1, 1.0, 5.0), budget) for budget in (0.3, 1.0, 2.5)),
 )
 
 
-def table(problems: Sequence[Problem], seeds: int, workers: int | None = None) -> str:
+def table(problems: Sequence[BudgetProblem], seeds: int, workers: int | None = None) -> str:
     """One row per problem: shares of what is possible, mean ± standard error, and whether budgets were kept."""
     runs = [(problem, priced, seed) for problem in problems for priced in (True, False) for seed in range(seeds)]
     found = np.array(spread(_play, runs, workers), dtype=np.float64).reshape(len(problems), 2, seeds, 5)
@@ -119,7 +119,7 @@ def table(problems: Sequence[Problem], seeds: int, workers: int | None = None) -
     return "\n".join(lines)
 
 
-def _play(run: tuple[Problem, bool, int]) -> Outcome:
+def _play(run: tuple[BudgetProblem, bool, int]) -> BudgetRun:
     return play(*run)
 
 
