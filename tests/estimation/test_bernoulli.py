@@ -4,7 +4,16 @@ import numpy as np
 import pytest
 from numpy.polynomial.hermite_e import hermegauss
 
-from alexp.estimation.mixture.bernoulli import CONSTANT, FREE, SCALES, BernoulliMixture, LogitGrid, probabilities
+from alexp.estimation.mixture.bernoulli import (
+    CONSTANT,
+    FREE,
+    PENDING,
+    SCALES,
+    BernoulliMixture,
+    LogitGrid,
+    absorb,
+    probabilities,
+)
 from alexp.problem.candidates import NOTHING, Choices, Pending
 
 GROUPS = (np.array([0, 1, 1, 2, 3]), np.array([0, 2, 5]))
@@ -121,6 +130,14 @@ def test_pending_rows_shrink_variances_only():
     again = fits.moments(weights, weights, choices(row[None]), NOTHING)
     assert again[0] == before[0]
     assert again[1] == before[1]
+
+
+def test_a_pending_row_is_neither_a_click_nor_a_miss():
+    row, means, roots, evidence = np.array([[1.0, -1.0]]), np.array([[0.4, 0.1]]), np.eye(2)[None], np.array([-3.0])
+    absorb(row, PENDING, means, roots, evidence)
+    assert means.tolist() == [[0.4, 0.1]]
+    assert evidence.tolist() == [-3.0]
+    assert np.linalg.norm(roots[0].T @ row[0]) < np.sqrt(2.0)
 
 
 def test_free_columns_have_the_prior_of_a_constant():

@@ -190,6 +190,17 @@ def test_a_changed_snapshot_is_noticed_and_done_without(behind, column):
     assert check("s", behind).ok
 
 
+def test_a_changed_snapshot_of_the_whole_log_is_replaced(behind):
+    with load_study("s", behind) as study:
+        study.abandon(study.ask())  # a snapshot that no event follows, when the study is closed
+    change(behind, "UPDATE alexp_snapshots SET library = '9.9' WHERE n_events = 26")
+    study = load_study("s", behind)
+    with pytest.warns(StorageWarning, match="the snapshot after 26 events is damaged"):
+        study.best()
+    study.close()
+    assert check("s", behind).ok
+
+
 def test_a_changed_event_behind_a_changed_snapshot(behind):
     """Neither takes the other's place."""
     change(behind, "UPDATE alexp_events SET reward = 9 WHERE seq = 5", "UPDATE alexp_snapshots SET library = ''")

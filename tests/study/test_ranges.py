@@ -42,6 +42,15 @@ def test_statements_respect_the_range(direction, sign, stated):
     assert again.to_dict() == cut.to_dict()
 
 
+def test_no_candidate_is_said_to_beat_the_end_of_the_range():
+    free, cut = new(reward_range=None), new()
+    for opt in (free, cut):
+        for index, reward in ((8, 3.0), (9, 41.0), (10, 35.0), (11, 88.0), (12, 99.0)):
+            opt.observe(index, reward)
+    assert free.stop_report().epsilon > 1.0
+    assert cut.stop_report().epsilon < 0.5 * free.stop_report().epsilon
+
+
 def test_rewards_outside_are_refused_by_every_way_in():
     opt = new(alexp.LinUCB, noise_std=1.0, reward_bound=100.0)
     trial, other = opt.ask(2)
