@@ -210,3 +210,48 @@ def test_costs_by_name_and_arms_that_have_none():
         alexp.EvidenceMixture(blocks, alexp.Candidates(), cost=[1.0], budget=1.0)
     with pytest.raises(ValueError, match='log_features="none" keeps no features'):
         alexp.EvidenceMixture(blocks, alexp.Candidates(), cost="price", budget=1.0, log_features="none")
+
+
+# -- cost without a budget ---------------------------------------------------------------------------------------
+
+
+def test_a_cost_without_a_budget_is_taken_off_the_rewards():
+    opt, rng = routing(None, cost=[0.0, 0.3], rule=alexp.rules.UCB(beta=0.5)), np.random.default_rng(5)
+    for _ in range(40):
+        context = rng.standard_normal(4)
+        mean, std = opt.predict(context=context)  # of what is told
+        trial = opt.ask(context=context)
+        assert trial.index == np.argmax(mean + 0.5 * std - [0.0, 0.3])
+        opt.tell(trial, 0.4 * context[0] * (trial.x == "large") + 0.1 * rng.standard_normal())
+    played = [opt.trial(t).x for t in range(40)]
+    assert 3 < played.count("large") < 37
+    assert opt.spent == pytest.approx(0.3 * played.count("large"))
+    assert opt.total_budget is None
+    assert opt.budget_left is None
+
+
+@pytest.mark.parametrize("rule", ["matching", "ucb", "thompson"])
+def test_what_is_right_as_often_and_costs_more_is_hardly_played(rule):
+    opt, rng = (
+        routing(None, cost={"large": 0.3, "small": 0.0}, likelihood="bernoulli", rule=rule),
+        np.random.default_rng(6),
+    )
+    for _ in range(150):
+        opt.tell(opt.ask(context=rng.standard_normal(4)), float(rng.random() < 0.6))
+    assert np.mean([opt.trial(t).x == "small" for t in range(75, 150)]) > 0.8
+    again = alexp.EvidenceMixture.from_dict(opt.to_dict())
+    np.testing.assert_array_equal(again.policy(context=np.ones(4)), opt.policy(context=np.ones(4)))
+
+
+def test_probabilities_less_a_price_are_compared_not_logits():
+    """At even odds a difference of the logits is worth more than where both are nearly sure: so is what it may cost."""
+    opt, rng = routing(None, cost=[0.0, 0.15], likelihood="bernoulli"), np.random.default_rng(7)
+    for _ in range(600):
+        context = rng.standard_normal(4)
+        trial = opt.ask(context=context)
+        logit = 2.0 * context[0] + (trial.x == "large")
+        opt.tell(trial, float(rng.random() < 1.0 / (1.0 + np.exp(-logit))))
+    hard, even, easy = (opt.policy(context=[level, 0.0, 0.0, 0.0])[1] for level in (-2.5, -0.25, 2.5))
+    assert even > 0.7
+    assert hard < 0.4
+    assert easy < 0.4

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from alexp.common import codec
-from alexp.estimation.mixture.calibrating import row_divisors
+from alexp.estimation.mixture.calibrating import row_divisors, set_units
 from alexp.estimation.mixture.making import level_mixture, ratio_mixture
 from alexp.problem.candidates import Choices
 from alexp.problem.dictionaries import Legendre
@@ -125,3 +125,18 @@ def test_free_columns_do_not_count():
     plain = row_divisors(rows[:, 1:], np.array([0, 1]), np.array([0, 1, 2]), False)
     rows[:, 0] *= 100.0
     np.testing.assert_allclose(row_divisors(rows, columns, offsets, False, None, np.array([0])), plain)
+
+
+def test_sets_of_a_union_have_the_same_size():
+    rng, sets = np.random.default_rng(6), np.array([-1, 0, 0, 0, 1, -1])
+    rows = rng.normal(3.0, [0.0, 1.0, 2.0, 5.0, 0.01, 9.0], size=(50, 6))
+    for centred in (False, True):
+        parts = [rows[:, sets == k] - (rows[:, sets == k].mean(axis=0) if centred else 0.0) for k in (0, 1)]
+        sizes = [np.sqrt(np.mean(np.square(part).sum(axis=1))) for part in parts]
+        expected = [1.0, sizes[0], sizes[0], sizes[0], sizes[1], 1.0]
+        np.testing.assert_allclose(set_units(rows, sets, centred), expected)
+    in_arms = np.zeros((50, 18))
+    for t in range(50):
+        in_arms[t, 6 * (t % 3) : 6 * (t % 3) + 6] = rows[t]
+    np.testing.assert_allclose(set_units(in_arms, np.tile(sets, 3), True, (3, 6)), np.tile(expected, 3))
+    assert set_units(np.zeros((2, 6)), sets, False).tolist() == [1.0] * 6

@@ -342,3 +342,38 @@ def test_bad_crossings_are_refused():
         with pytest.raises((ValueError, TypeError), match=message):
             Crossings(*arguments)
     assert Crossings([], ["x", "y"]).offered(None, [[2.0, 3.0]]).tolist() == [[2.0, 3.0, 6.0]]
+
+
+# -- unions of sets ----------------------------------------------------------------------------------------------
+
+
+def test_unions_of_sets_are_models():
+    models = ModelClass.per_arm({"a": [0, 1], "b": [2], "c": 2}, ["x", "y"], unions=True)
+    assert models.names == ["a", "b", "c", "a+b", "a+c", "b+c", "a+b+c"]
+    assert models.groups[3].tolist() == [0, 1, 2, 3, 6, 7, 8, 9]  # constants first
+    assert models.groups[6].tolist() == list(range(12))
+    again = ModelClass.from_dict(models.to_dict())
+    assert again.names == models.names
+    assert [group.tolist() for group in again.groups] == [group.tolist() for group in models.groups]
+    many = ModelClass.per_arm({name: [k] for k, name in enumerate("abcde")}, 2, unions=True)
+    assert many.n_models == 5 + 10 + 1
+    with pytest.raises(ValueError, match="a\\+b"):
+        ModelClass.per_arm({"a": [0], "b": [1], "a+b": [2]}, 2, unions=True)
+
+
+def test_what_belongs_together_is_read_off_the_sets():
+    models = ModelClass.per_arm({"a": [0, 1], "b": [2], "both": [0, 1, 2]}, 2)
+    first, second = models.joined_sets.reshape(2, 4)
+    assert first.tolist() == second.tolist()
+    assert first[0] == -1
+    assert first[1] == first[2] != first[3]
+    assert ModelClass.per_arm({"a": [0, 1], "b": [2]}, 2).joined_sets is None
+    shared = ModelClass.per_arm({"a": [0, 1], "b": [2], "both": [0, 1, 2]}, 2, shared=[3]).joined_sets
+    assert shared[0] == -1
+
+
+def test_code_of_unknown_size_has_unions_too():
+    models = ModelClass.per_arm({"a": lambda z: z[:2], "b": lambda z: z[2:]}, 2, unions=True)
+    assert models.n_models == 3
+    models.offered(np.arange(5.0), None)
+    assert [len(group) for group in models.groups] == [6, 8, 12]

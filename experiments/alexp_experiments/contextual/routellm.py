@@ -28,10 +28,11 @@ import numpy as np
 
 from alexp.algorithms import EvidenceMixture
 from alexp.algorithms.assumptions import quietly
-from alexp.common.arrays import FloatArray, IntArray
+from alexp.common.arrays import BoolArray, FloatArray
 from alexp.common.codec import State
 from alexp.problem import Arms, ModelClass
 from alexp.rivals import LinUCB
+from alexp_experiments.contextual.playing import Pick
 from alexp_experiments.contextual.routing import BLOCKS, routing_stream
 from alexp_experiments.contextual.streams import ContextRound, ContextStream
 from alexp_experiments.core.runner import spread
@@ -47,7 +48,7 @@ class Prompts:
     contexts: FloatArray
     right: FloatArray
     sets: dict[str, list[int]]
-    is_routed: IntArray
+    is_routed: BoolArray
 
     @property
     def cost(self) -> float:
@@ -77,7 +78,7 @@ def made_up(n: int = 5000) -> Prompts:
     return _prompts(blocks, (stream.rewards > 0.0).astype(np.float64), np.arange(n) % 7 >= 3)
 
 
-def _prompts(blocks: dict[str, FloatArray], right: FloatArray, is_routed: IntArray) -> Prompts:
+def _prompts(blocks: dict[str, FloatArray], right: FloatArray, is_routed: BoolArray) -> Prompts:
     known = {name: block[~is_routed] for name, block in blocks.items()}
     units = {name: float(np.sqrt(known[name].var(axis=0).mean())) for name in blocks}
     units["counts"] = known["counts"].std(axis=0)
@@ -139,7 +140,7 @@ def _vowpal(prompts: Prompts, seed: int, arguments: str) -> Router:
     contexts = prompts.contexts[:1]
     empty = np.zeros((1, 2))
     stream = ContextStream(contexts, empty, empty, prompts.sets, contexts.shape[1], NAMES)
-    chooser, last = VowpalChooser(arguments, stream, seed), list[tuple[ContextRound, object]]()
+    chooser, last = VowpalChooser(arguments, stream, seed), list[tuple[ContextRound, Pick]]()
 
     def decide(context: FloatArray) -> int:
         presented = ContextRound(context, None)
@@ -160,7 +161,7 @@ def entrants(prompts: Prompts) -> dict[str, Callable[[int], Router]]:
     ours = partial(_ours, prompts)
     out: dict[str, Callable[[int], Router]] = {
         "all sets and unions": lambda seed: ours(seed, sets, "sets", {}),
-        **{f"{name} alone": lambda seed, name=name: ours(seed, [name], "sets", {}) for name in sets},
+        **{f"{name} alone": partial(ours, sets=[name], kind="sets", settings={}) for name in sets},
         "all sets and unions, Gaussian": lambda seed: ours(seed, sets, "sets", {"algorithm": EvidenceMixture}),
         "LinUCB": lambda seed: ours(seed, sets, "union", {"algorithm": LinUCB, "noise_std": 0.4, "reward_bound": 1.0}),
         "Thompson": lambda seed: ours(seed, sets, "union", {"algorithm": EvidenceMixture, "rule": "thompson"}),
@@ -236,7 +237,7 @@ def table(path: str, names: Sequence[str], rounds: int, seeds: int, folder: str,
     by_name = {name: found[k :: len(names)] for k, name in enumerate(names)}
     first = by_name[names[0]]
     rounds, last = min(rounds, int(_known(path)[0].is_routed.sum())), min(LAST, rounds // 2)
-    levels = [np.mean([run[k][0] for run in first]) for k in (1, 2)]
+    levels = [np.mean([run.single[0] for run in first]), np.mean([run.offline[0] for run in first])]
     lines = [
         f"{rounds} prompts, {seeds} seeds: reward of the better single model {levels[0]:.4f}, of logistic regressions "
         f"trained offline on {int((~_known(path)[0].is_routed).sum())} other prompts {levels[1]:.4f}. "

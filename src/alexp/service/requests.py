@@ -398,8 +398,14 @@ class ArmsProblem(Body):
         _check("features", len(self.arms) ** 2 * (sum(sizes) + 1), limits.features)
         with _prefixed("arms"):
             domain = Arms(self.arms)
-        own = {"intercept": self.intercept, "unions": self.unions, "shared": self.shared, "example": self.example}
-        models = ModelClass.per_arm(self.features, domain, **own)
+        models = ModelClass.per_arm(
+            self.features,
+            domain,
+            intercept=self.intercept,
+            unions=self.unions,
+            shared=self.shared,
+            example=self.example,
+        )
         return Built(models, domain)
 
 

@@ -1,0 +1,45 @@
+"""The experiment of docs/routing.md."""
+
+import numpy as np
+import pytest
+
+from alexp_experiments.contextual import routellm
+
+
+@pytest.fixture
+def small(monkeypatch):
+    prompts = routellm.made_up(300)
+    known = prompts, np.where(prompts.is_routed[:, None], prompts.right, 0.5)  # who knows the answers
+    monkeypatch.setattr(routellm, "_known", lambda path: known)
+    return prompts
+
+
+def test_the_large_model_costs_what_it_is_worth(small):
+    rewards = (small.right - [0.0, small.cost])[small.is_routed]
+    assert rewards[:, 0].mean() == pytest.approx(rewards[:, 1].mean())
+    assert sum(map(len, small.sets.values())) == small.contexts.shape[1]
+
+
+def test_the_command_prints_a_table(small, capsys):
+    routellm.main(["--seeds", "2", "--rounds", "40", "--workers", "1", "--routers", "all sets and unions", "LinUCB"])
+    *_, head, _, first, second = capsys.readouterr().out.splitlines()
+    assert head == "| router | all rounds | last 20 | less than the first row, all rounds |"
+    runs = [routellm.play("", "LinUCB", 40, seed) for seed in range(2)]
+    share = np.mean([run.earned[0] - run.single[0] for run in runs]) / np.mean(
+        [run.offline[0] - run.single[0] for run in runs]
+    )
+    assert second.startswith(f"| LinUCB | {share:.2f} ± ")
+    assert first.startswith("| all sets and unions | ")
+
+
+def test_finished_runs_are_kept(small, tmp_path, monkeypatch):
+    run = ("", "LinUCB", 20, 3, str(tmp_path))
+    found = routellm._play(run)
+    monkeypatch.setattr(routellm, "play", None)
+    again = routellm._play(run)
+    assert [np.allclose(one, other) for one, other in zip(found, again, strict=True)] == [True] * 4
+
+
+def test_routers_learn(small):
+    runs = [routellm.play("", "all sets and unions", 170, seed) for seed in range(2)]
+    assert all(run.earned[0] > run.single[0] - 0.1 for run in runs)
