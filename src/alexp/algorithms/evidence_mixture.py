@@ -47,9 +47,6 @@ _FEW = 64  # choices with the largest upper bounds that are looked at first
 _FOLLOWED = 64  # models up to which all are followed in hindsight, so that a later call may ask for any of them
 _FALLS = 1e-4  # share by which tabulated improvements may rise where they should fall
 RATIOS = (1e-4, 1e-3, 1e-2, 0.1, 0.5)  # of noise to prior variance
-# The same in contextual rounds, where features may explain a tenth of the rewards' variance, and of clicks a fiftieth.
-# With too small ratios the evidence is for models of few features, whatever they are.
-CONTEXTUAL_RATIOS = (1e-3, 1e-2, 0.1, 0.5, 5.0, 50.0)
 LARGE_SIGNALS = (1e-6, 1e-5)  # further ratios where the noise is stated and rewards of any size must fit it
 
 
@@ -350,8 +347,7 @@ class EvidenceMixture(SeveralObjectives):
     noise_std : nominal noise; None when unknown.
     reward_bound, norm_bound : nominal norm of the coefficients: `norm_bound` where it is stated, else `reward_bound`.
     noise_grid, scale_grid : multiples of the two that get a component each; (1/3, 1, 3) and (1, 4) by default.
-    ratio_grid : ratios of noise to prior variance where no bound is stated; 1e-4 to 0.5 by default, 1e-3 to 50 in
-        contextual rounds.
+    ratio_grid : ratios of noise to prior variance where no bound is stated; 1e-4 to 0.5 by default.
     light : a single noise level and scale, six times cheaper; for when both are stated and trusted.
     gamma : explore evenly with probability gamma t^(-1/3); zero by default.
     floor : explore evenly with this probability at least, so that each of n choices has a propensity of floor / n or
@@ -477,7 +473,7 @@ class EvidenceMixture(SeveralObjectives):
             self._check_bernoulli(noise_grid, ratio_grid, light)
             self.scale_grid = grid("scale_grid", SCALES if scale_grid is None else scale_grid)
         elif self._in_ratios:
-            self.ratio_grid = ratios_of(ratio_grid, known, grids, self.is_contextual)
+            self.ratio_grid = ratios_of(ratio_grid, known, grids)
         else:
             self.noise_std = self.noise_std if known else self.reward_bound
             chosen = levels_and_scales(noise_grid, scale_grid, light, known, ratio_grid is not None)
@@ -734,15 +730,12 @@ class MixtureThompson(EvidenceMixture):
     default_rule: ClassVar[RuleName | None] = "thompson"
 
 
-def ratios_of(
-    ratio_grid: Sequence[float] | None, noise_known: bool, others_given: bool, contextual: bool
-) -> tuple[float, ...]:
+def ratios_of(ratio_grid: Sequence[float] | None, noise_known: bool, others_given: bool) -> tuple[float, ...]:
     """Ratios of noise to prior variance, where no bound on rewards is stated."""
     if others_given:
         raise ValueError(
             "noise_grid and scale_grid are multiples of noise_std and reward_bound; state reward_bound as well, or "
             "give ratio_grid in their place"
         )
-    usual = CONTEXTUAL_RATIOS if contextual else RATIOS
-    usual = (*LARGE_SIGNALS, *usual) if noise_known else usual
+    usual = (*LARGE_SIGNALS, *RATIOS) if noise_known else RATIOS
     return grid("ratio_grid", usual if ratio_grid is None else ratio_grid)

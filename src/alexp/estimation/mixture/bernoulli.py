@@ -434,7 +434,8 @@ class BernoulliMixture(Mixture):
 
     def interval(self, weights: FloatArray, choices: Choices, level: float) -> tuple[FloatArray, FloatArray]:
         """Quantiles of the probability of a reward: those of the logit, which is a mixture of Gaussians."""
-        shares, centres, scales = self.grid.logits(weights, self._divided(choices))
+        where = choices if self._units is None else self._divided(choices)[0]
+        shares, centres, scales = self.grid.logits(weights, where)
         low, high = (quantile(share, shares, centres, scales, inf) for share in sides(level))
         return sigmoid(low), sigmoid(high)
 
@@ -444,7 +445,7 @@ class BernoulliMixture(Mixture):
         """The best logit is the best, unless there is a price: then shares of draws of probabilities less the price."""
         if price is None:
             return super()._chances(weights, choices, rng, width, price)
-        out, where = np.zeros(len(choices)), self._divided(choices)
+        out, where = np.zeros(len(choices)), choices if self._units is None else self._divided(choices)[0]
         counts = optimality.evenly(weights.ravel(), optimality.LINES, rng.random()).reshape(weights.shape)
         for cell, row in enumerate(counts):
             members = np.flatnonzero(row)

@@ -210,17 +210,12 @@ class Mixture:
         """What columns and features are divided by."""
         return Scaling(self._divisors, self._units) if self._calibration is None else self._calibration.scaling
 
-    def _divided(self, choices: Choices) -> Choices:
-        """Choices with columns in their units; those of the last call are kept."""
-        if (units := self.scaling.units) is None:
-            return choices
+    def _divided(self, choices: Choices, pending: Pending = NOTHING) -> tuple[Choices, Pending]:
+        """Choices and pending trials with columns in their units; the choices of the last call are kept."""
+        assert self._units is not None
         if self._last is None or self._last[0] is not choices:
-            self._last = choices, Choices(choices.indices, choices.table / units[:, None])
-        return self._last[1]
-
-    def _divided_pending(self, pending: Pending) -> Pending:
-        units = self.scaling.units
-        return pending if units is None or not pending else replace(pending, rows=pending.rows / units)
+            self._last = choices, Choices(choices.indices, choices.table / self._units[:, None])
+        return self._last[1], replace(pending, rows=pending.rows / self._units) if pending else pending
 
     def _forget_computed(self) -> None:
         """Drop what was computed from the rewards so far."""
@@ -231,10 +226,10 @@ class Mixture:
     def update(self, row: FloatArray, y: float, index: int | None = None) -> None:
         """Absorb one observation; ``row`` (P,) is the dictionary at the action taken, ``index`` its candidate's."""
         self._forget_computed()
-        units = self.scaling.units
-        self.grid.update(row if units is None else row / units, y, index)
+        self.grid.update(row if self._units is None else row / self._units, y, index)
         if self._calibration is not None:
             self.grid = self._calibration.after(self.grid, row, y)
+            self._units = self._calibration.scaling.units
 
     def log_evidence(self) -> FloatArray:
         """Log evidence of every component up to a common constant, shape (cells, M); minus infinity if negligible."""
@@ -327,7 +322,7 @@ class Mixture:
 
         ``weights`` (cells, M) as :meth:`weights` has them; ``pending`` trials shrink the variances within components.
         """
-        where = self._divided(choices), self._divided_pending(pending)
+        where = (choices, pending) if self._units is None else self._divided(choices, pending)
         mean, variance = self.grid.moments(weights, self.noise_variances, *where)
         if not np.isfinite([mean.min(), mean.max(), variance.min(), variance.max()]).all():
             for part in self.components(weights, choices, pending):
@@ -339,12 +334,12 @@ class Mixture:
         self, weights: FloatArray, choices: Choices, pending: Pending = NOTHING, least: float = 1e-12
     ) -> Iterator[Component]:
         """The components of weight above ``least`` one by one; shares sum to one."""
-        where = self._divided(choices), self._divided_pending(pending)
+        where = (choices, pending) if self._units is None else self._divided(choices, pending)
         return self.grid.components(weights, self.noise_variances, *where, least)
 
     def values(self, weights: FloatArray, choices: Choices, pending: Pending, least: float) -> ComponentValues:
         """The same all at once, for few choices, which have something pending or a reward."""
-        where = self._divided(choices), self._divided_pending(pending)
+        where = (choices, pending) if self._units is None else self._divided(choices, pending)
         out = self.grid.values(weights, self.noise_variances, *where, least)
         if not (np.isfinite(out.mean).all() and np.isfinite(out.variance).all()):
             for part in self.components(weights, choices, pending, least):
@@ -370,7 +365,8 @@ class Mixture:
         The constant of an intercept, common to all candidates, is left out.
         """
         normals = rng.standard_normal(self.grid.n_normals(model))
-        return self.grid.draw(cell, model, self._divided(choices), normals, width * float(self.noise[cell]))
+        where = choices if self._units is None else self._divided(choices)[0]
+        return self.grid.draw(cell, model, where, normals, width * float(self.noise[cell]))
 
     def chances(
         self,
@@ -408,7 +404,7 @@ class Mixture:
         offset, stretches = rng.random(), width * self._stretches(rng, optimality.LINES)
         normals = rng.standard_normal((optimality.LINES, dimension))
         deviations = np.sqrt(self.noise_variances)
-        where = self._divided(choices)
+        where = choices if self._units is None else self._divided(choices)[0]
         return optimality.by_lines(self.grid, weights, deviations, where, normals, stretches, offset, price)
 
     def _stretches(self, rng: np.random.Generator, n: int) -> FloatArray:
@@ -442,6 +438,7 @@ class Mixture:
             self.grid.restore(state)
         else:
             self.grid = self._calibration.restored(state)
+            self._units = self._calibration.scaling.units
 
 
 class StudentSettings(TypedDict, total=False):
@@ -554,7 +551,8 @@ class StudentMixture(Mixture):
         normals = rng.standard_normal(self.grid.n_normals(model))
         shape = self._evidence.shape
         noise = self.noise_variances[cell, model] * shape / rng.standard_gamma(shape)
-        return self.grid.draw(cell, model, self._divided(choices), normals, width * float(np.sqrt(noise)))
+        where = choices if self._units is None else self._divided(choices)[0]
+        return self.grid.draw(cell, model, where, normals, width * float(np.sqrt(noise)))
 
     def _stretches(self, rng: np.random.Generator, n: int) -> FloatArray:
         shape = self._evidence.shape
