@@ -181,7 +181,7 @@ def test_a_budget_that_never_binds_changes_nothing():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"cost": None}, "budget= needs cost="),
+        ({"cost": None}, "budget= needs cost=: a number for each arm"),
         ({"cost": (0.5, 1.0)}, r"budget must be at least the cost of the cheapest arm, 0\.5; got 0\.3"),
         ({"cost": (0.0,)}, "a number for each of the 2 arms"),
         ({"cost": {"small": 0.0, "huge": 1.0}}, "a number for each arm, small, large"),

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import alexp
-from alexp.estimation.mixture.mixture import StudentMixture, spectrum
+from alexp.estimation.mixture.mixture import StudentMixture
+from alexp.estimation.mixture.spectrum import spectrum
 from alexp.kernels import Linear, Matern
 
 RNG = np.random.default_rng(0)

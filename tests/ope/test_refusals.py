@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+import alexp
 from alexp import ope
 
 EVEN = np.full((4, 2), 0.5)
@@ -121,7 +122,7 @@ def test_logs_that_are_none(changed, words):
 
 
 def test_something_else_than_a_log():
-    with pytest.raises(TypeError, match="see Log.from_frame"):
+    with pytest.raises(TypeError, match=r"use Log.from_frame\(run.log_frame\(\)\)"):
         ope.ips([1.0], EVEN)
 
 
@@ -183,3 +184,21 @@ def test_weights_up_to_the_limit_are_numbers(method):
         found = ope.ips(log, np.full((60, 2), 0.5), reward_range=(0, 1), method=method)
     assert found.value == pytest.approx(0.5e99 * (3 / 59) / 60)
     assert found.effective_size == pytest.approx(1.0)
+
+
+def test_rounds_that_a_budget_restricted_are_named_and_can_be_left_out():
+    arms, rng = alexp.Arms(["small", "large"]), np.random.default_rng(0)
+    models = alexp.ModelClass.per_arm({"a": [0], "b": [1]}, arms)
+    opt = alexp.EvidenceMixture(models, arms, cost=[0.0, 1.0], budget=0.4, floor=0.3, random_state=0)
+    for k in range(120):
+        trial = opt.ask(context=rng.standard_normal(2))
+        if k % 3:  # a third of the feedback never comes
+            opt.tell(trial, float(rng.random() < 0.5))
+    log = ope.Log.from_frame(opt.log_frame())
+    with pytest.raises(ope.NoOverlapError, match=r"a budget, may be left out: log.part\("):
+        ope.verdict(log, "large")
+    rest = log.part([one is None for one in log.available])
+    assert 60 < len(rest) < len(log) == 120
+    found = ope.verdict(rest, "large")
+    assert found.verdict == "not yet"
+    assert found.interval[0] < 0.0 < found.interval[1]

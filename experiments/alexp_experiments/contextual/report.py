@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from math import exp, log
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,12 +17,14 @@ from alexp_experiments.contextual.contest import (
     MIXTURE,
     OWN,
     VOWPAL,
+    VOWPAL_DEFAULTS,
     ContextContest,
     ContextSummary,
     against,
     moments,
     summaries,
 )
+from alexp_experiments.contextual.streams import TABLES
 from alexp_experiments.core.cache import keep_runs, stored_runs
 from alexp_experiments.core.prose import Prose
 from alexp_experiments.core.statistics import mean_and_error
@@ -111,6 +114,7 @@ def context_report(runs: pd.DataFrame, figure: str) -> str:
         n_coba=len(COBA),
         n_vw=len(VOWPAL),
         prices=_prices(found, streams),
+        settings=_beside_settings(found, [one for one in TABLES if one in streams]),
         table=_table(runs, found, streams),
         first=int(runs["seed"].min()),
         last=int(runs["seed"].max()),
@@ -144,6 +148,27 @@ def _prices(found: dict[tuple[str, str], ContextSummary], streams: list[str]) ->
             cells += [None if best is None else against(found, scenario, best, name) for name in RULES]
         lines.append(f"| {scenario} | " + " | ".join("" if one is None else str(one) for one in cells) + " |")
     return "\n".join(lines)
+
+
+def _beside_settings(found: dict[tuple[str, str], ContextSummary], streams: list[str]) -> str:
+    """Regret of both rules over that of the best default of coba and VW, and of VW's best setting; geometric means."""
+    groups = {"best default": [*COBA, *VOWPAL_DEFAULTS], "best setting of VW": list(VOWPAL)}
+    titles = [f"{_LABELS[name]} / {title}" for title in groups for name in RULES]
+    lines = ["| stream | best default | best setting of VW | " + " | ".join(titles) + " |", "|---" * 7 + "|"]
+    logs: dict[tuple[str, str], list[float]] = {}
+    for scenario in streams:
+        best = {title: _best_learner(found, scenario, names) for title, names in groups.items()}
+        cells = [name or "" for name in best.values()]
+        for title, other in best.items():
+            for name in RULES:
+                times = None if other is None else against(found, scenario, name, other)
+                cells.append("" if times is None else str(times))
+                if times is not None:
+                    logs.setdefault((title, name), []).append(log(times.mean))
+        lines.append(f"| {scenario} | " + " | ".join(cells) + " |")
+    means = [logs.get((title, name), []) for title in groups for name in RULES]
+    shown = [f"{exp(sum(own) / len(own)):.2f}" if own else "" for own in means]
+    return "\n".join([*lines, "| geometric mean | | | " + " | ".join(shown) + " |"])
 
 
 def _in_words(found: dict[tuple[str, str], ContextSummary], streams: list[str], name: str) -> str:

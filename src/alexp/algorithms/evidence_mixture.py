@@ -17,11 +17,12 @@ from alexp.algorithms.base import (
     Observation,
     RoundArguments,
 )
+from alexp.algorithms.grids import check_forget, check_multiples, grid, levels_and_scales
 from alexp.algorithms.several import GRIDS, Cost, SeveralObjectives, SharedByObjective
 from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.codec import State
 from alexp.common.schema import anything, record, same
-from alexp.common.validation import LARGEST, SMALLEST, count, fraction, non_negative, one_of, positive, share
+from alexp.common.validation import count, fraction, non_negative, one_of, positive, share
 from alexp.decision.plays import Explore
 from alexp.decision.weights import draw_index
 from alexp.estimation.checking import Rewards
@@ -45,7 +46,6 @@ _CONSIDERED = 1e-5  # weight of components whose expected improvement is compute
 _FEW = 64  # choices with the largest upper bounds that are looked at first
 _FOLLOWED = 64  # models up to which all are followed in hindsight, so that a later call may ask for any of them
 _FALLS = 1e-4  # share by which tabulated improvements may rise where they should fall
-UNKNOWN_NOISE = (0.01, 0.03, 0.1, 0.3, 1.0)  # in units of the reward bound
 RATIOS = (1e-4, 1e-3, 1e-2, 0.1, 0.5)  # of noise to prior variance
 LARGE_SIGNALS = (1e-6, 1e-5)  # further ratios where the noise is stated and rewards of any size must fit it
 
@@ -733,33 +733,6 @@ class MixtureThompson(EvidenceMixture):
     default_rule: ClassVar[RuleName | None] = "thompson"
 
 
-def check_forget(forget: float | Sequence[float] | None) -> float | tuple[float, ...] | None:
-    """One weight between 0 and 1, or several up to 1, or raise."""
-    if forget is None or not isinstance(forget, Sequence | np.ndarray) or isinstance(forget, str):
-        return None if forget is None else fraction("forget", forget)
-    weights = grid("forget", forget)
-    if len(weights) < 2 or max(weights) > 1.0:
-        raise ValueError(f"forget must be one number below 1, or several that are at most 1, got {forget!r}")
-    return weights
-
-
-def grid(name: str, values: Sequence[float] | FloatArray) -> tuple[float, ...]:
-    """Distinct positive numbers, or raise."""
-    if not isinstance(values, Sequence | np.ndarray) or isinstance(values, str) or not len(values):
-        raise ValueError(f"{name} must hold at least one positive number, got {values!r}")
-    levels = tuple(positive(name, value) for value in values)
-    if len(set(levels)) != len(levels):
-        raise ValueError(f"{name} must hold distinct numbers, got {values!r}")
-    return levels
-
-
-def check_multiples(name: str, multiples: Sequence[float], unit: float) -> None:
-    """Raise unless squares of these sizes are numbers; multiples by default, up to 1000, always are."""
-    for multiple in multiples:
-        if not 1e-3 * SMALLEST <= multiple * unit <= 1e3 * LARGEST:
-            raise ValueError(f"{name} must lie between {SMALLEST:g} and {LARGEST:g}, got {multiple * unit:g}")
-
-
 def ratios_of(ratio_grid: Sequence[float] | None, noise_known: bool, others_given: bool) -> tuple[float, ...]:
     """Ratios of noise to prior variance, where no bound on rewards is stated."""
     if others_given:
@@ -769,24 +742,3 @@ def ratios_of(ratio_grid: Sequence[float] | None, noise_known: bool, others_give
         )
     usual = (*LARGE_SIGNALS, *RATIOS) if noise_known else RATIOS
     return grid("ratio_grid", usual if ratio_grid is None else ratio_grid)
-
-
-def levels_and_scales(
-    noise_grid: Sequence[float] | None,
-    scale_grid: Sequence[float] | None,
-    light: bool,
-    noise_known: bool,
-    ratios_given: bool,
-) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Multiples of the noise and of the bound, where one is stated."""
-    if ratios_given:
-        raise ValueError(
-            "ratio_grid is for rewards of unknown size; state no bound on them, or give noise_grid and scale_grid "
-            "in its place"
-        )
-    levels = UNKNOWN_NOISE if not noise_known else (1.0,) if light else (1.0 / 3.0, 1.0, 3.0)
-    scales = (1.0,) if light else (1.0, 4.0)
-    return (
-        grid("noise_grid", levels if noise_grid is None else noise_grid),
-        grid("scale_grid", scales if scale_grid is None else scale_grid),
-    )

@@ -456,7 +456,9 @@ class Pairing:
     ) -> Pairing:
         """Check log, policy and arguments; errors name the argument."""
         if not isinstance(log, Log):
-            raise TypeError(f"log must be an alexp.ope.Log, got {type(log).__name__}; see Log.from_frame")
+            raise TypeError(
+                f"log must be an alexp.ope.Log, got {type(log).__name__}; use Log.from_frame(run.log_frame())"
+            )
         fraction("delta", delta)
         one_of("method", method, METHODS)
         found = policy_probabilities(name, policy, log)
@@ -677,6 +679,12 @@ def _always(name: str, action: Any, round_: LoggedRound) -> FloatArray:
     return found
 
 
+RESTRICTED = (
+    ". Rounds that were restricted beforehand, by available= or a budget, may be left out: "
+    "log.part([one is None for one in log.available])"
+)
+
+
 def check_overlap(name: str, found: Ragged, log: Log) -> None:
     """Raise if the log shows that the logger could not have played what the policy plays."""
     open_ = log.usable & (log.n > 1)
@@ -694,7 +702,7 @@ def check_overlap(name: str, found: Ragged, log: Log) -> None:
         raise NoOverlapError(
             f"{name} plays actions that the logger could not: in {int(other.sum())} rounds (the first is {t}) the "
             "logger played its action with propensity 1, and the policy plays others. If contexts identify these "
-            "rounds, leave them out (`log.part`) and evaluate on the rest"
+            f"rounds, leave them out (`log.part`) and evaluate on the rest{RESTRICTED if log.available else ''}"
         )
     _check_available(name, found, log)
     if log.probabilities is not None:
@@ -707,7 +715,7 @@ def check_overlap(name: str, found: Ragged, log: Log) -> None:
 def _check_available(name: str, found: Ragged, log: Log) -> None:
     for t, positions in enumerate(log.available or ()):
         if positions is not None and log.usable[t] and found[t][list(positions)].sum() < 1.0 - AGREEMENT:
-            raise NoOverlapError(f"{name} plays in round {t} an action that was not available")
+            raise NoOverlapError(f"{name} plays in round {t} an action that was not available{RESTRICTED}")
 
 
 def _policies_of(policy: HasPolicy, log: Log) -> list[FloatArray]:

@@ -21,7 +21,7 @@ _Named = dict[str, float | str]
 def _exportable(log: Log) -> Log:
     """The rounds with a reward and a propensity."""
     if not isinstance(log, Log):
-        raise TypeError(f"log must be an alexp.ope.Log, got {type(log).__name__}; see Log.from_frame")
+        raise TypeError(f"log must be an alexp.ope.Log, got {type(log).__name__}; use Log.from_frame(run.log_frame())")
     if not log.usable.any():
         raise ValueError("the log has no round with both a reward and a propensity: there is nothing to export")
     return log if log.usable.all() else log.part(log.usable)

@@ -34,9 +34,10 @@ from alexp.estimation.factory import posterior_grid
 from alexp.estimation.mixture import optimality
 from alexp.estimation.mixture._kernels import add_excesses
 from alexp.estimation.mixture.calibrating import Calibration, Measure, Scaling, prior_scales
+from alexp.estimation.mixture.spectrum import Spectrum, spectrum
 from alexp.estimation.posteriors import Component, ComponentValues, KnowsMeans, NotFiniteError, PosteriorGrid
 from alexp.problem.candidates import NOTHING, Choices, Pending
-from alexp.problem.kernels import Kernel, Scaled
+from alexp.problem.kernels import Scaled
 from alexp.problem.matrices import ModelOnTable
 
 # Below this ratio of noise to prior scale, variances span so many digits that a quadratic form in coefficients
@@ -46,8 +47,6 @@ _NEGLIGIBLE = 1e-12  # weight of models whose noise is not looked into
 SHAPE = 1.0  # a0
 STEPS: FloatArray = 0.1 ** np.arange(27.0)  # multiply the smallest ratio: noise down to 1e-15 of the rewards
 MOST = 64  # models that are decomposed
-_EPS = float(np.finfo(np.float64).eps)
-_AFFORDABLE = 2e9  # multiplications of one decomposition
 _TINY = float(np.finfo(np.float64).tiny)
 _EDGE, _POINTS = 12.0, 8193  # of tabulated gains: standardised distances up to 80,000 from the incumbent
 _REACH = sinh(_EDGE)
@@ -128,54 +127,6 @@ def flat_prior_weights(residuals: FloatArray, determinants: FloatArray, freedom:
     scores = -0.5 * freedom * logs - 0.5 * determinants
     weights = np.exp(scores - scores.max())
     return np.asarray(weights / weights.sum())
-
-
-class Spectrum(NamedTuple):
-    """Evidence at any ratio from one decomposition, for noise below the smallest ratio of a grid.
-
-    With Phi Phi' = U diag(l) U' for the features of the rewards so far, or the Gram matrix of a kernel, z = U'y, and q
-    what is left of y outside of U, a ratio r has
-
-        F(r) = r sum_i z_i^2 / (l_i + r) + ||q||^2,     log det(V / r) = sum_i log(1 + l_i / r).
-
-    With an intercept all of it is about the means. Fields: l (k,), squares of z (k,), ||q||^2.
-    """
-
-    eigenvalues: FloatArray
-    squares: FloatArray
-    rest: float
-
-    def at(self, ratios: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """F and log det(V / r) at some ratios, shapes (R,)."""
-        r = ratios[:, None]
-        residuals = (self.squares * (r / (self.eigenvalues + r))).sum(axis=1) + self.rest
-        return residuals, np.log1p(self.eigenvalues / r).sum(axis=1)
-
-
-def spectrum(kernel: Kernel | None, features: FloatArray, rewards: FloatArray, intercept: bool) -> Spectrum | None:
-    """Of one model, from the features (t, d) of its rewards (t,), in units of the prior; None where it takes too long.
-
-    What rounding cannot tell from zero among the eigenvalues is zero.
-    """
-    t, d = features.shape
-    if (t * d * min(t, d) if kernel is None else t**3) > _AFFORDABLE:
-        return None
-    y = rewards - rewards.mean() if intercept else rewards
-    if kernel is None:
-        phi = features - features.mean(axis=0) if intercept else features
-        vectors, roots, _ = np.linalg.svd(phi, full_matrices=False)
-        kept, values = roots > max(t, d) * _EPS * roots.max(initial=0.0), roots**2
-    else:
-        gram = kernel(features, features)
-        if intercept:
-            gram = gram - gram.mean(axis=0) - gram.mean(axis=1)[:, None] + gram.mean()
-        values, vectors = np.linalg.eigh(0.5 * (gram + gram.T))
-        kept = values > t * _EPS * values.max(initial=0.0)
-    span = vectors[:, kept]
-    z = span.T @ y
-    rest = y - span @ z
-    rest = rest - span @ (span.T @ rest)
-    return Spectrum(values[kept], z**2, float(rest @ rest))
 
 
 class Mixture:
