@@ -26,7 +26,6 @@ import numpy as np
 from alexp.common.arguments import FullSignature, check_keywords, constructor
 from alexp.common.arrays import FloatArray
 from alexp.common.validation import count, non_negative, one_of, positive
-from alexp.decision.hypervolume import expected_improvement, free_boxes
 from alexp.decision.plays import Among, Certain, Play, Weighted
 from alexp.problem.candidates import Round
 
@@ -217,6 +216,8 @@ class HypervolumeImprovement(Rule):
 
     def play(self, belief: SeveralBeliefs, round: Round) -> Play:
         """One choice for sure."""
+        from alexp.decision.hypervolume import expected_improvement, free_boxes
+
         boxes = free_boxes(belief.front(round), belief.reference)
         excesses = [partial(self._excess, belief, objective, round) for objective in range(belief.reference.size)]
         gains = belief.worth(round, expected_improvement(boxes, excesses))

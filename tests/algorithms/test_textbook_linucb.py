@@ -131,8 +131,9 @@ def dense_maps():
     "settings",
     [{"rule": "ids"}, {"rule": "ucb", "noise_std": 0.3}, {"rule": "ids", "noise_std": 0.3, "reward_bound": 3.0}],
 )
-def test_a_mixture_on_blocks_decides_like_one_on_dense_columns(settings):
+def test_a_mixture_on_blocks_decides_like_one_on_dense_columns(settings, monkeypatch):
     blocks = alexp.ModelClass.per_arm(SETS, arms=ARMS, intercept=False)
+    monkeypatch.setattr(type(blocks.dictionary), "joined_sets", None)  # dense maps do not know what they share
     runs = [alexp.EvidenceMixture(one, alexp.Arms(ARMS), random_state=1, **settings) for one in (blocks, dense_maps())]
     grid = runs[0].belief.mixture.grid
     assert isinstance(getattr(grid, "inner", grid), ArmGrid)

@@ -134,7 +134,7 @@ def test_pending_rows_shrink_variances_only():
 
 def test_a_pending_row_is_neither_a_click_nor_a_miss():
     row, means, roots, evidence = np.array([[1.0, -1.0]]), np.array([[0.4, 0.1]]), np.eye(2)[None], np.array([-3.0])
-    absorb(row, PENDING, means, roots, evidence)
+    absorb(row, np.array([2]), PENDING, means, roots, evidence)
     assert means.tolist() == [[0.4, 0.1]]
     assert evidence.tolist() == [-3.0]
     assert np.linalg.norm(roots[0].T @ row[0]) < np.sqrt(2.0)

@@ -28,7 +28,6 @@ from alexp.decision.weights import draw_index
 from alexp.estimation.checking import Rewards
 from alexp.estimation.credible import CrediblePrediction
 from alexp.estimation.mixture.bernoulli import SCALES
-from alexp.estimation.mixture.half_lives import HalfLives
 from alexp.estimation.mixture.making import bernoulli_mixture, level_mixture, ratio_mixture, take_up
 from alexp.estimation.mixture.mixture import Mixture, expected_excesses, expected_improvement, improvements
 from alexp.estimation.mixture.replays import Hindsight, LookBack, Replays, replayed
@@ -543,6 +542,8 @@ class EvidenceMixture(SeveralObjectives):
 
     def _new_mixture(self, models: ModelClass | None = None) -> Mixture:
         if isinstance(self.forget, tuple):
+            from alexp.estimation.mixture.half_lives import HalfLives
+
             return HalfLives([self._one_mixture(models, None if one == 1.0 else one) for one in self.forget])
         return self._one_mixture(models, self.forget)
 
@@ -604,6 +605,8 @@ class EvidenceMixture(SeveralObjectives):
     @property
     def forget_probabilities(self) -> dict[float, float]:
         """Probability of each value of `forget`, where several are given."""
+        from alexp.estimation.mixture.half_lives import HalfLives
+
         if not isinstance(self._mixture, HalfLives) or not isinstance(self.forget, tuple):
             raise ValueError(
                 f"forget_probabilities needs several values, such as forget=(0.97, 1.0); got {self.forget}"

@@ -19,7 +19,6 @@ from alexp.algorithms.offer_log import LogFeatures
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import State
 from alexp.common.validation import non_negative, positive
-from alexp.decision.hypervolume import non_dominated, reference_point
 from alexp.estimation.mixture.success import SuccessMixture
 from alexp.problem.budgets import RoundPurse, check_round_cost, cost_column
 from alexp.problem.candidates import Choices, Round
@@ -131,6 +130,8 @@ class ObjectivesBelief:
 
         Before the first reward, one deviation below what is expected.
         """
+        from alexp.decision.hypervolume import reference_point
+
         ends = [
             reference_point(part[:, None])[0]
             if isinstance(part, np.ndarray)
@@ -442,6 +443,8 @@ class SeveralObjectives(Certified):
         Columns `id` (the first trial of the candidate), `x`, `index`, and one per objective with the mean of the
         candidate's measurements; sorted by the first objective, the best one first.
         """
+        from alexp.decision.hypervolume import non_dominated
+
         measured = self.measured_values()
         assert self.objectives is not None
         names = list(self.objectives.directions)

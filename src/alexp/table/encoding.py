@@ -17,7 +17,6 @@ from alexp.problem.kernel_models import AUTO, LINEAR, KernelChoice, KernelModels
 from alexp.problem.kernels import Kernel, kernel_from_dict
 from alexp.problem.matrices import Matrices
 from alexp.problem.models import ModelClass
-from alexp.table.chemistry import descriptors, fingerprints, telling_descriptors
 from alexp.table.columns import Column, Kind, yes_or_no
 
 Form = Literal["number", "words", "fingerprints", "descriptors"]
@@ -48,6 +47,8 @@ class Feature:
         chosen = form or ("fingerprints" if column.kind == "SMILES" else "words" if column.values is None else "number")
         out = cls(column.name, column.kind, chosen, column.unit)
         if chosen == "descriptors":
+            from alexp.table.chemistry import telling_descriptors
+
             return replace(out, known=tuple(telling_descriptors(column.cells)))
         if chosen == "number":
             assert column.values is not None
@@ -60,6 +61,8 @@ class Feature:
         if self.form == "words":
             found = sorted(set(cells) - set(self.known))
         elif self.form == "fingerprints":
+            from alexp.table.chemistry import fingerprints
+
             found = [int(bit) for bit in np.flatnonzero(fingerprints(cells).any(axis=0)) if bit not in self.known]
         return replace(self, known=(*self.known, *found))
 
@@ -69,8 +72,12 @@ class Feature:
             place = {word: k for k, word in enumerate(self.known)}
             return np.eye(len(place))[[place[cell] for cell in cells]]
         if self.form == "fingerprints":
+            from alexp.table.chemistry import fingerprints
+
             return np.ascontiguousarray(fingerprints(cells)[:, list(self.known)])
         if self.form == "descriptors":
+            from alexp.table.chemistry import descriptors
+
             return descriptors(cells, self.known)
         if self.kind == "yes/no":
             values = np.array([yes_or_no(cell) for cell in cells])[:, None]
