@@ -611,7 +611,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             outcomes.append(outcome := done.result())
             if outcome.verdict != "open":
                 line = f"{outcome.verdict:<9}{outcome.seconds:6.0f} s  {_label(outcome.mutant)}: {outcome.detail}"
-                print(line, file=sys.stderr, flush=True)
+                print(line, flush=True)
     outcomes.sort(key=lambda outcome: order.index(outcome.mutant.id))
     print()
     print(report(outcomes))

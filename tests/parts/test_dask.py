@@ -73,6 +73,7 @@ def test_a_worker_that_is_killed_in_each_of_20_runs_makes_no_difference(client, 
 
         def kill(t, run=run):
             if t == 1 + run % 10:
+                client.wait_for_workers(2, timeout=100)  # the one that was killed last has come back
                 processes = client.run(os.getpid)
                 os.kill(processes[sorted(processes)[run % len(processes)]], signal.SIGKILL)
 
