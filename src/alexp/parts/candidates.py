@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from alexp.common.arrays import AnyArray, FloatArray, IntArray
+from alexp.common.extras import require
 from alexp.common.validation import did_you_mean, matrix
 from alexp.parts.backend import PartedRows
 from alexp.parts.engines import Cluster, PartEngine, ThisProcess, the_client
@@ -189,12 +190,9 @@ class ParquetTable:
 
 
 def _pyarrow() -> Any:
-    try:
-        from pyarrow import parquet
-    except ModuleNotFoundError:
-        raise ModuleNotFoundError(
-            "alexp.Parquet reads files with pyarrow, which is not installed: pip install 'alexp[dask]'"
-        ) from None
+    require("pyarrow", subject="alexp.Parquet")
+    from pyarrow import parquet
+
     return parquet
 
 

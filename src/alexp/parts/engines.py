@@ -21,6 +21,7 @@ import numpy as np
 
 from alexp.common.arrays import IntArray
 from alexp.common.backends import backend
+from alexp.common.extras import require
 from alexp.parts.program import NODES, CandidatePart, Node, PartTask
 from alexp.problem.rows import RemoteRows
 
@@ -124,12 +125,8 @@ class ThisProcess(PartEngine):
 
 def distributed() -> Any:
     """The library, or a sentence that says how to get it."""
-    try:
-        return import_module("distributed")
-    except ModuleNotFoundError:
-        raise ModuleNotFoundError(
-            "candidates on several machines need Dask, which is not installed: pip install 'alexp[dask]'"
-        ) from None
+    require("distributed", subject="a table on several machines")
+    return import_module("distributed")
 
 
 def the_client() -> Any:
