@@ -195,9 +195,8 @@ def test_one_reader_does_not_take_all_streams(tmp_path):
         writer, reader = (stack.enter_context(client(address, token)) for token in (WRITER, READER))
         create(writer)
         events = "/v1/studies/s/events"
-        for _ in range(2):
-            lines = stack.enter_context(reader.stream("GET", events)).iter_lines()
-            next(lines)
+        kept = [stack.enter_context(reader.stream("GET", events)).iter_lines() for _ in range(2)]
+        assert [next(lines) for lines in kept] == ["retry: 2000"] * 2
         got = reader.get(events)
         assert (got.status_code, got.json()["type"]) == (503, "urn:alexp:too-many-streams")
         assert stack.enter_context(writer.stream("GET", events)).status_code == 200
