@@ -195,6 +195,6 @@ def test_the_container(tmp_path):
 
 
 def _pip_settings():
-    """Settings of pip on this host, for the build: a mirror or a certificate."""
-    given = {name: value for name, value in os.environ.items() if name.startswith("PIP_") or name == "SSL_CERT_FILE"}
-    return [word for name, value in given.items() for word in ("--env", f"{name}={value}")]
+    """Settings of pip and certificates of this host, for the build: there may be a mirror."""
+    given = [f"--env={name}={value}" for name, value in os.environ.items() if name.startswith("PIP_")]
+    return [*given, "--volume", "/etc/ssl/certs:/etc/ssl/certs:ro"]
