@@ -311,9 +311,7 @@ def _likeliest(q: FloatArray | NarrowArray, delta: float) -> int:
 
 def _recorded(belief: BeliefRecord, values: NarrowArray, models: list[int]) -> FloatArray:
     """Recorded values of the models; NaN where not recorded."""
-    if "models" not in belief:
-        return np.asarray(values[models], dtype=np.float64)
-    place = {int(j): k for k, j in enumerate(belief["models"])}
+    place = {int(j): k for k, j in enumerate(belief.get("models", range(values.size)))}  # later there may be more
     return np.array([values[place[j]] if j in place else np.nan for j in models], dtype=np.float64)
 
 

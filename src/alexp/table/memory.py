@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -14,10 +14,11 @@ from alexp.common.backends import backend
 from alexp.common.files import read_bytes
 from alexp.common.validation import did_you_mean
 from alexp.common.warning import caution
-from alexp.problem.domains import FiniteSet
+from alexp.problem.domains import Domain, FiniteSet
 from alexp.problem.matrices import Matrices
 from alexp.problem.memory_models import memories_of
 from alexp.problem.models import ModelClass
+from alexp.table.arrivals import encoding_of
 from alexp.table.columns import BLANK, Column, Options, Stated, number_column, understand, yes_or_no
 from alexp.table.encoding import Arrivals, Campaign, Encoding, Feature, kernels_stored, make_models, side_by_side
 from alexp.table.files import Cell, FileError, Lines, frame_lines, text_of
@@ -28,6 +29,17 @@ _FLAT = 1e-9  # of a mean's size: what varies less is rounding
 
 
 # -- reading ---------------------------------------------------------------------------------------------------
+
+
+def check_names(campaigns: Mapping[str, Any], taken: Iterable[str]) -> None:
+    """Raise unless there are campaigns, under names that are texts and not taken."""
+    if not isinstance(campaigns, Mapping) or not campaigns:
+        raise TypeError(f"campaigns must be a non-empty dict of name -> results, got {campaigns!r:.60}")
+    for name in campaigns:
+        if not isinstance(name, str) or not name.strip():
+            raise TypeError(f"the name of a campaign must be a text, got {name!r}")
+        if name in taken:
+            raise ValueError(f"there is a memory or description {name!r} already; choose another name")
 
 
 def read_campaign(
@@ -193,16 +205,17 @@ def with_memories(models: ModelClass, domain: FiniteSet, campaigns: Mapping[str,
     return out
 
 
-def learning(models: ModelClass, domain: FiniteSet, campaigns: Mapping[str, Campaign]) -> Arrivals:
+def learning(models: ModelClass, domain: Domain, sources: Mapping[str, Any], reward: str) -> Arrivals:
     """What a run learns from old campaigns, in the form of candidates that are added, of which there are none."""
-    encoding = cast(Encoding, models.encoding)
+    encoding = encoding_of(models, domain)
+    assert isinstance(domain, FiniteSet)
     known = encoding.get("memories", {})
-    if twice := [name for name in campaigns if name in known]:
-        raise ValueError(f"there is a memory {twice[0]!r} already; give the new one another name")
+    check_names(sources, [*known, *encoding["matrices"]])
+    campaigns = {name: read_campaign(name, one, encoding, domain, reward)[0] for name, one in sources.items()}
     if models._scales is not None:
         raise ValueError("models that were normalized cannot learn from campaigns later: create them with the memory")
     if not (learned := _learned(models, domain, campaigns)):
-        raise ValueError(f"nothing is learned from {', '.join(map(repr, campaigns))}: all rewards are the same")
+        raise ValueError(f"there is nothing to learn from {', '.join(map(repr, campaigns))}")
     none = {name: np.zeros((0, stored["width"])) for name, stored in encoding["matrices"].items()}
     return {
         "cells": {str(name): [] for name in domain.candidates.columns},

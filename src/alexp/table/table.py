@@ -304,14 +304,12 @@ class Table:
         reward : the column of the results. They may be in any unit and in either direction. Lines without a number
             there are left out.
         """
-        if not isinstance(campaigns, Mapping) or not campaigns:
-            raise TypeError(f"campaigns must be a non-empty dict of name -> results, got {campaigns!r:.60}")
+        from alexp.table.memory import check_names
+
+        check_names(campaigns, [*self._memories, *self._matrices(), OWN])
         out = copy(self)
         out.__dict__.pop("understood", None)
-        for name in campaigns:
-            if name in self._memories or name in self._matrices():
-                raise ValueError(f"there is a memory or description {name!r} already; choose another name")
-        out._memories = {**self._memories, **{str(name): (source, reward) for name, source in campaigns.items()}}
+        out._memories = {**self._memories, **{name: (source, reward) for name, source in campaigns.items()}}
         out._campaigns()  # raises
         return out
 

@@ -1,0 +1,191 @@
+"""The memory protocol of `alexp board`: does an old campaign help, and what does a useless one cost?
+
+A scenario has candidates of one task (an aryl halide, a temperature) and results of others, of which a share is known
+before the first experiment. Thirty experiments, one at a time, no row twice and none given: R(30) is the sum of the 30
+best rewards less the sum of those collected, in standard deviations. A past is *real*; *shuffled*, its rewards permuted;
+or *negated*. Each is played with the seeds of the runs without a past.
+
+BayBE plays with its `TaskParameter` (a Gaussian process with a kernel over tasks), and without, on the same results.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+
+from alexp.algorithms.evidence_mixture import EvidenceMixture
+from alexp.common.arrays import FloatArray
+from alexp.common.warning import caution
+from alexp.table.memory import worth
+from alexp.table.table import Table
+from alexp_experiments.board.tables import Role
+from alexp_experiments.comparison.peers import library
+from alexp_experiments.core.cache import keep_runs, stored_runs
+from alexp_experiments.core.prose import Prose
+from alexp_experiments.core.runner import spread
+from alexp_experiments.core.statistics import ratio
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COMMAND, RUNS = "alexp board --protocols memory", "board-memory.csv"
+PROSE = Prose("alexp_experiments.board", "memory.md")
+KEY = ["scenario", "player", "past", "share", "seed", "rounds"]
+ROUNDS, FIRST_SEED, TUNING_SEED = 30, 95_000, 96_000
+SHARES = (0.01, 0.05, 0.1, 0.2)
+HALIDES = "aryl_halide"
+OURS, BAYBE = "mixture", "BayBE"
+NONE, REAL, SHUFFLED, NEGATED = "none", "real", "shuffled", "negated"
+LOCKED = 2.0
+Past = Literal["none", "real", "shuffled", "negated"]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Candidates of the task `target`, and results of the tasks `sources`."""
+
+    name: str
+    role: Role
+    table: str
+    sources: tuple[str, ...]
+    target: str
+
+
+def _halides(role: Role, sources: Sequence[str], target: str) -> Scenario:
+    return Scenario(f"{', '.join(sources)} → {target}", role, HALIDES, tuple(sources), target)
+
+
+CT, BT, IT = (f"1-{x}-4-(trifluoromethyl)benzene" for x in ("chloro", "bromo", "iodo"))
+CM, BM, IM = (f"1-{x}-4-methoxybenzene" for x in ("chloro", "bromo", "iodo"))
+CE, BE, IE = "1-chloro-4-ethylbenzene", "1-bromo-4-ethylbenzene", "1-ethyl-4-iodobenzene"
+# Fixed before the first run. CT -> IM and temperatures -> 105 are BayBE's own; so is CT -> BM, but for a second source
+# that the file does not have.
+SCENARIOS = (
+    _halides("tune", [CT], BT),
+    _halides("tune", [IT], BE),
+    _halides("tune", [CM], CE),
+    _halides("tune", [IM], IE),
+    Scenario("arylation, 105 → 90 °C", "tune", "direct arylation", ("105",), "90"),
+    _halides("report", [CT], IM),
+    _halides("report", [CT], BM),
+    _halides("report", [BE], IT),
+    _halides("report", [IE], CM),
+    _halides("report", [IT, BE], CT),
+    Scenario("arylation, 90 and 120 → 105 °C", "report", "direct arylation", ("90", "120"), "105"),
+)
+
+
+@lru_cache(maxsize=2)
+def load(table: str, folder: str) -> pd.DataFrame:
+    """All tasks: columns of the candidates, `task` and `reward`."""
+    import pandas as pd
+
+    if table != HALIDES:
+        from alexp.datasets import direct_arylation
+
+        data = direct_arylation()
+        frame = pd.DataFrame(data.candidates)
+        task = next(name for name in frame.columns if name.lower().startswith("temp"))
+        return frame.drop(columns=task).assign(task=frame[task].astype(int).astype(str), reward=data.rewards)
+    stored = np.load(Path(folder) / f"{HALIDES}.npz")
+    levels = json.loads(str(stored["levels"]))
+    columns = {name: np.array(words)[stored["cats"][:, k]] for k, (name, words) in enumerate(levels.items())}
+    return pd.DataFrame(columns).assign(task=stored["task_names"][stored["task"]], reward=stored["y"])
+
+
+class Run(NamedTuple):
+    """One run, as data."""
+
+    scenario: Scenario
+    player: str
+    past: Past
+    share: float
+    seed: int
+    rounds: int
+    folder: str
+
+
+def known(run: Run) -> dict[str, pd.DataFrame]:
+    """The results of each source that are known at the start; the same for all players."""
+    whole, out = load(run.scenario.table, run.folder), {}
+    for k, source in enumerate(run.scenario.sources if run.past != NONE else ()):
+        rng = np.random.default_rng([run.seed, k])
+        rows = whole[whole["task"] == source].drop(columns="task")
+        rows = rows.iloc[rng.permutation(len(rows))[: max(1, round(run.share * len(rows)))]]
+        if run.past == SHUFFLED:
+            rows = rows.assign(reward=rng.permutation(rows["reward"].to_numpy()))
+        out[source] = rows.assign(reward=-rows["reward"]) if run.past == NEGATED else rows
+    return out
+
+
+def play(run: Run) -> dict[str, object]:
+    """A run as a row of the table of runs."""
+    whole = load(run.scenario.table, run.folder)
+    own = whole[whole["task"] == run.scenario.target].drop(columns="task").reset_index(drop=True)
+    start, rewards = time.process_time(), own["reward"].to_numpy()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # one result tells nothing
+        played, posterior = (_ours if run.player == OURS else _baybe)(run, own.drop(columns="reward"), rewards)
+    best = np.sort(rewards)[::-1][: run.rounds]
+    gaps = np.maximum.accumulate(rewards[played])
+    return {
+        "scenario": run.scenario.name, "player": run.player, "past": run.past, "share": run.share, "seed": run.seed,
+        "rounds": run.rounds, "regret": float(best.sum() - rewards[played].sum()) / float(rewards.std()),
+        "best": float(gaps[-1]), "weight": posterior, "seconds": (time.process_time() - start) / run.rounds,
+        "library": f"baybe {version('baybe')}" if run.player == BAYBE else "",
+    }  # fmt: skip
+
+
+def _ours(run: Run, candidates: pd.DataFrame, rewards: FloatArray) -> tuple[list[int], float]:
+    table, past = Table.from_frame(candidates), known(run)
+    opt = EvidenceMixture(table.with_memory(past) if past else table, goal="sum", random_state=run.seed)
+    played = []
+    for _ in range(run.rounds):
+        trial = opt.ask()
+        opt.tell(trial, float(rewards[trial.index]))
+        played.append(trial.index)
+    return played, sum(after for _, after in worth(opt.models, opt.probabilities).values())
+
+
+def _baybe(run: Run, candidates: pd.DataFrame, rewards: FloatArray) -> tuple[list[int], float]:
+    import pandas as pd
+
+    library("baybe", "baybe")
+    from baybe import Campaign
+    from baybe.parameters import CategoricalParameter, NumericalDiscreteParameter, TaskParameter
+    from baybe.searchspace import SearchSpace
+    from baybe.settings import active_settings
+    from baybe.targets import NumericalTarget
+
+    past = known(run)
+    parameters: list[Any] = []
+    for name in candidates.columns:
+        values = sorted(candidates[name].unique())
+        numeric = pd.api.types.is_numeric_dtype(candidates[name])
+        parameters.append((NumericalDiscreteParameter if numeric else CategoricalParameter)(name, values))
+    offered = candidates
+    if past:
+        parameters.append(TaskParameter("task", [*past, run.scenario.target], active_values=[run.scenario.target]))
+        offered = candidates.assign(task=run.scenario.target)
+    active_settings.random_seed = run.seed
+    space = SearchSpace.from_dataframe(offered, parameters)
+    campaign = Campaign(space, NumericalTarget("reward").to_objective(), )
+    if past:
+        campaign.add_measurements(pd.concat([rows.assign(task=name) for name, rows in past.items()]))
+    place = {tuple(row): k for k, row in enumerate(candidates.itertuples(index=False, name=None))}
+    played = []
+    for _ in range(run.rounds):
+        chosen = campaign.recommend(1)
+        index = place[tuple(chosen.iloc[0][list(candidates.columns)])]
+        campaign.add_measurements(chosen.assign(reward=rewards[index]))
+        played.append(index)
+    return played, float("nan")
