@@ -1,9 +1,9 @@
 """The memory protocol of `alexp board`: does an old campaign help, and what does a useless one cost?
 
 A scenario has candidates of one task (an aryl halide, a temperature) and results of others, of which a share is known
-before the first experiment. Thirty experiments, one at a time, no row twice and none given: R(30) is the sum of the 30
-best rewards less the sum of those collected, in standard deviations. A past is *real*; *shuffled*, its rewards permuted;
-or *negated*. Each is played with the seeds of the runs without a past.
+before the first experiment. Thirty experiments in plates of five, no row twice and none given: R(30) is the sum of the
+30 best rewards less the sum of those collected, in standard deviations. A past is *real*; *shuffled*, its
+rewards permuted; or *negated*. Each is played with the seeds of the runs without a past.
 
 BayBE plays with its `TaskParameter` (a Gaussian process with a kernel over tasks), and without, on the same results.
 """
@@ -24,7 +24,6 @@ import numpy as np
 
 from alexp.algorithms.evidence_mixture import EvidenceMixture
 from alexp.common.arrays import FloatArray
-from alexp.common.warning import caution
 from alexp.table.memory import worth
 from alexp.table.table import Table
 from alexp_experiments.board.tables import Role
@@ -32,7 +31,6 @@ from alexp_experiments.comparison.peers import library
 from alexp_experiments.core.cache import keep_runs, stored_runs
 from alexp_experiments.core.prose import Prose
 from alexp_experiments.core.runner import spread
-from alexp_experiments.core.statistics import ratio
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,8 +38,8 @@ if TYPE_CHECKING:
 COMMAND, RUNS = "alexp board --protocols memory", "board-memory.csv"
 PROSE = Prose("alexp_experiments.board", "memory.md")
 KEY = ["scenario", "player", "past", "share", "seed", "rounds"]
-ROUNDS, FIRST_SEED, TUNING_SEED = 30, 95_000, 96_000
-SHARES = (0.01, 0.05, 0.1, 0.2)
+ROUNDS, PLATE, FIRST_SEED, TUNING_SEED = 30, 5, 95_000, 96_000
+SHARES, SLOW_SHARES = (0.01, 0.05, 0.1, 0.2), (0.05, 0.2)  # BayBE plays two of them
 HALIDES = "aryl_halide"
 OURS, BAYBE = "mixture", "BayBE"
 NONE, REAL, SHUFFLED, NEGATED = "none", "real", "shuffled", "negated"
@@ -145,14 +143,46 @@ def play(run: Run) -> dict[str, object]:
     }  # fmt: skip
 
 
+def runs_of(role: Role, player: str, seeds: int, folder: str, rounds: int = ROUNDS) -> Iterator[list[Run]]:
+    """All runs of a player, seed by seed."""
+    first = FIRST_SEED if role == "report" else TUNING_SEED
+    pasts: list[tuple[Past, float]] = [(NONE, 0.0), *((REAL, share) for share in SHARES)]
+    if player == OURS:
+        pasts += [(past, share) for past in (SHUFFLED, NEGATED) for share in SHARES]
+    else:
+        pasts = [pasts[0], *(one for one in pasts if one[1] in SLOW_SHARES)]
+    own = [one for one in SCENARIOS if one.role == role]
+    for seed in range(first, first + seeds):
+        yield [Run(one, player, past, share, seed, rounds, folder) for one in own for past, share in pasts]
+
+
+def contest(
+    role: Role, player: str, seeds: int, folder: str, out: Path, rounds: int = ROUNDS, workers: int | None = None
+) -> None:
+    """Play what is missing, and add it to the runs in `out` after every seed."""
+    import pandas as pd
+
+    for todo in runs_of(role, player, seeds, folder, rounds):
+        done = set()
+        if (out / RUNS).exists():
+            done = set(stored_runs(out / RUNS, COMMAND)[KEY].astype(str).itertuples(index=False, name=None))
+        left = [run for run in todo if _key(run) not in done]
+        if left:
+            keep_runs(pd.DataFrame(spread(play, left, workers)), out / RUNS, COMMAND, KEY)
+
+
+def _key(run: Run) -> tuple[str, ...]:
+    return tuple(map(str, (run.scenario.name, run.player, run.past, run.share, run.seed, run.rounds)))
+
+
 def _ours(run: Run, candidates: pd.DataFrame, rewards: FloatArray) -> tuple[list[int], float]:
     table, past = Table.from_frame(candidates), known(run)
     opt = EvidenceMixture(table.with_memory(past) if past else table, goal="sum", random_state=run.seed)
     played = []
-    for _ in range(run.rounds):
-        trial = opt.ask()
-        opt.tell(trial, float(rewards[trial.index]))
-        played.append(trial.index)
+    for first in range(0, run.rounds, PLATE):
+        for trial in opt.ask(min(PLATE, run.rounds - first)):
+            opt.tell(trial, float(rewards[trial.index]))
+            played.append(trial.index)
     return played, sum(after for _, after in worth(opt.models, opt.probabilities).values())
 
 
@@ -178,14 +208,14 @@ def _baybe(run: Run, candidates: pd.DataFrame, rewards: FloatArray) -> tuple[lis
         offered = candidates.assign(task=run.scenario.target)
     active_settings.random_seed = run.seed
     space = SearchSpace.from_dataframe(offered, parameters)
-    campaign = Campaign(space, NumericalTarget("reward").to_objective(), )
+    campaign = Campaign(space, NumericalTarget("reward").to_objective())
     if past:
         campaign.add_measurements(pd.concat([rows.assign(task=name) for name, rows in past.items()]))
     place = {tuple(row): k for k, row in enumerate(candidates.itertuples(index=False, name=None))}
     played = []
-    for _ in range(run.rounds):
-        chosen = campaign.recommend(1)
-        index = place[tuple(chosen.iloc[0][list(candidates.columns)])]
-        campaign.add_measurements(chosen.assign(reward=rewards[index]))
-        played.append(index)
+    for first in range(0, run.rounds, PLATE):
+        chosen = campaign.recommend(min(PLATE, run.rounds - first))
+        indices = [place[row] for row in chosen[list(candidates.columns)].itertuples(index=False, name=None)]
+        campaign.add_measurements(chosen.assign(reward=rewards[indices]))
+        played += indices
     return played, float("nan")

@@ -106,11 +106,11 @@ Noise = Literal["gaussian"]
 # Names for studies and extensions: public, and left out of `dir(algorithm)`, which shows what a user calls.
 _NOT_LISTED = frozenset(
     """adopt amend_all amended ask_offers asks_matter certifies check_amend check_arm check_ask check_campaigns
-    check_candidates check_fail check_observation check_offers check_retract check_reward check_rewards check_tell choosable
-    computes_on_device decides_on default_rule depends_on entries enumerates example fresh narrowed needs_ball
-    needs_columns needs_table not_certified of_first_objective plate_limits plays_balls registry resume ridges_per_model
-    settings state suspect_observations suspects take_candidates take_failure take_in take_observation take_trial
-    weights_mean withdrawal within_range""".split()  # noqa: SIM905
+    check_candidates check_fail check_observation check_offers check_retract check_reward check_rewards check_tell
+    choosable computes_on_device decides_on default_rule depends_on entries enumerates example fresh narrowed
+    needs_ball needs_columns needs_table not_certified of_first_objective plate_limits plays_balls registry resume
+    ridges_per_model settings state suspect_observations suspects take_candidates take_failure take_in
+    take_observation take_trial weights_mean withdrawal within_range""".split()  # noqa: SIM905
 )
 
 IfTold = Literal["raise", "same", "amend"]

@@ -738,17 +738,17 @@ class MixtureThompson(EvidenceMixture):
     default_rule: ClassVar[RuleName | None] = "thompson"
 
 
-def posterior_mean(models: ModelClass, places: IntArray, rewards: FloatArray) -> FloatArray:
-    """What a mixture with nothing stated expects of every candidate, (N,), after rewards of the candidates `places`."""
+def learned_moments(models: ModelClass, places: IntArray, rewards: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Mean and variance of every candidate, (N,) each, under a mixture with nothing stated, after rewards of some."""
     assert isinstance(models.dictionary, Matrices)
     run = EvidenceMixture(models, FiniteSet(range(models.dictionary.n_rows)), random_state=0)
     for place, reward in zip(places.tolist(), rewards.tolist(), strict=True):
         run._mixture.update(run._listed.row(place), reward, place)
     everything = np.arange(models.dictionary.n_rows)
-    return run.belief.moments_at(Choices(everything, np.ascontiguousarray(models.dictionary.table.T)))[0]
+    return run.belief.moments_at(Choices(everything, np.ascontiguousarray(models.dictionary.table.T)))
 
 
-register("posterior_mean", posterior_mean)
+register("learned_moments", learned_moments)
 
 
 def ratios_of(ratio_grid: Sequence[float] | None, noise_known: bool, others_given: bool) -> tuple[float, ...]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import pairwise
+from math import sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from alexp.common.arrays import FloatArray, IntArray
-from alexp.common.validation import matrix
+from alexp.common.validation import matrix, share
 from alexp.problem.kernel_models import prior_variance
 from alexp.problem.kernels import ARD, Kernel, Linear, Scaled, Sum
 from alexp.problem.matrices import Matrices
@@ -20,13 +21,16 @@ WEIGHT = 0.5  # prior weight of the models of one memory beside all models witho
 _ALONE = 0.5  # share of its column alone
 
 
-def memory_models(models: ModelClass, memories: Mapping[str, ArrayLike]) -> ModelClass:
+def memory_models(
+    models: ModelClass, memories: Mapping[str, ArrayLike], trust: Mapping[str, float] | None = None
+) -> ModelClass:
     """The models, and further ones for every memory m, (N,) in any unit, with a value for each candidate.
 
-    "name" says that rewards are a + b m(x), and "name + map j" that they are a + b m(x) + f_j(x), with a function f_j of
-    model j. Offset a and scale b are learned; before that b m and f_j vary alike over the candidates. Models without a
-    memory keep their numbers and, with K memories, have the prior weight 1 / (1 + K o), o = WEIGHT / (1 - WEIGHT), so
-    that memories that are worth nothing cost at most log(1 + K o) of evidence.
+    "name" says that rewards are a + b m(x), "name + map j" that they are a + b m(x) + f_j(x), with a function f_j of
+    model j. Offset a and scale b are learned. Before that, b m varies over the candidates as f_j does, times the `trust`
+    r in the memory: the share of what it is about that it knows, one unless stated. Models without a memory keep their
+    numbers; beside their prior weight of 1 those of a memory have r WEIGHT / (1 - WEIGHT) together. One that is worth
+    nothing costs at most log 2 of evidence, and less if it knows little.
 
     Kernels whose hyper-parameters are particles (`ARD`) have no sum with another, and stay without a memory.
 
@@ -46,8 +50,10 @@ def memory_models(models: ModelClass, memories: Mapping[str, ArrayLike]) -> Mode
         for j, group in enumerate(models.groups)
     ]
     for name, values in non_empty(memories, "memories").items():
-        first, family, odds = sum(block.shape[1] for block in blocks), max(families) + 1, WEIGHT / (1.0 - WEIGHT)
-        columns = [_standardised(f"memory {name!r}", values, len(table), n_first)]
+        known = share("trust", (trust or {}).get(name, 1.0))
+        first, family = sum(block.shape[1] for block in blocks), max(families) + 1
+        odds = known * WEIGHT / (1.0 - WEIGHT)
+        columns = [sqrt(known) * _standardised(f"memory {name!r}", values, len(table), n_first)]
         further: list[tuple[str, IntArray, Kernel | None, int, float]] = []
         for j, group in enumerate(models.groups):
             kernel, title = models.kernel(j), f"{name} + {models.names[j]}"
@@ -57,18 +63,18 @@ def memory_models(models: ModelClass, memories: Mapping[str, ArrayLike]) -> Mode
             column = first
             if models.kernels is None:  # linear, with a column that is as large as its features together
                 column += len(columns)
-                columns.append(columns[0] * np.sqrt(varies[j]))
+                columns.append(columns[0] * sqrt(varies[j]))
             else:
                 scaled = Scaled.of(kernel or Linear(), 1.0 / varies[j]).on(range(group.size))
                 joined = Sum((scaled, Linear().on([group.size], name)))
             further.append((title, np.append(group, column), joined, family + 1 + int(models.families[j]), own[j]))
         alone = _ALONE if further else 1.0
-        for title, group, joined, number, share in [(name, np.array([first]), None, family, alone), *further]:
+        for title, group, joined, number, mass in [(name, np.array([first]), None, family, alone), *further]:
             names.append(title)
             groups.append(group)
             kernels.append(joined)
             families.append(number)
-            masses.append(odds * (alone if title == name else (1.0 - alone) * share))
+            masses.append(odds * (alone if title == name else (1.0 - alone) * mass))
         blocks.append(np.stack(columns, axis=1))
     widths = [block.shape[1] for block in blocks[1:]]
     titles = [f"{name}[{k}]" for name, width in zip(memories, widths, strict=True) for k in range(width)]

@@ -331,10 +331,11 @@ class Study:
         return list(range(first, first + len(cells)))
 
     def learn_from(self, campaigns: Mapping[str, Any], reward: str = "reward", key: str | None = None) -> None:
-        """Learn from old campaigns, {name: results}, for all workers of a study of a table: data frames, files, studies.
+        """Learn from old campaigns, {name: results}, for all workers of a study of a table.
 
-        Each becomes further models with prior weight, see `Table.with_memory`, which does the same before a study
-        begins. What was learned is stored: the old results are not needed again.
+        Results are data frames, files or studies. Each campaign becomes further models with prior weight, see
+        `Table.with_memory`, which does the same before a study begins. What was learned is stored: the old results are
+        not needed again.
         """
         _, events = self._follower.act(
             lambda replica: replica.check_campaigns(campaigns, reward),

@@ -95,12 +95,12 @@ def arriving(models: ModelClass, domain: Domain, table: Table) -> Arrivals:
     _say_what_is_new(new, encoding, fresh, columns, domain)
     arrivals: Arrivals = {"cells": cells, "features": dict(features), "encoding": out}
     if memories := encoding.get("memories"):
-        from alexp.table.memory import posterior_mean, without_memories
+        from alexp.table.memory import expected, without_memories
 
         alone = {**arrivals, "encoding": cast(Encoding, {**out, "memories": {}})}
         larger = extended(without_memories(models), domain, cast(Arrivals, alone))
         for name, campaign in memories.items():
-            arrivals["features"][name] = posterior_mean(*larger, campaign)[domain.n_candidates :, None]
+            arrivals["features"][name] = expected(*larger, campaign)[domain.n_candidates :, None]
     return arrivals
 
 

@@ -290,9 +290,14 @@ def extended(models: ModelClass, domain: FiniteSet, arrivals: Arrivals) -> tuple
         } or own
     batches = (*(models.batches or (domain.n_candidates,)), n_new) if n_new else models.batches
     out = make_models(matrices, components, kernels_stored(encoding["kernels"]), encoding["intercept"], batches)
-    out = out.remembering(memories) if memories else out
+    out = out.remembering(memories, trusts(memories, batches[0] if batches else len(before))) if memories else out
     out.encoding, out._scales = dict(encoding), models._scales
     return out, FiniteSet(pd.DataFrame(cells)) if n_new else domain
+
+
+def trusts(memories: Mapping[str, AnyArray], n_first: int) -> dict[str, float]:
+    """The share that each memory knows: the variance of its column over the first candidates."""
+    return {name: min(float(np.var(column[:n_first])), 1.0) for name, column in memories.items()}
 
 
 def _matrices(models: ModelClass, encoding: Encoding) -> dict[str, FloatArray]:

@@ -20,7 +20,16 @@ from alexp.problem.memory_models import memories_of
 from alexp.problem.models import ModelClass
 from alexp.table.arrivals import encoding_of
 from alexp.table.columns import BLANK, Column, Options, Stated, number_column, understand, yes_or_no
-from alexp.table.encoding import Arrivals, Campaign, Encoding, Feature, kernels_stored, make_models, side_by_side
+from alexp.table.encoding import (
+    Arrivals,
+    Campaign,
+    Encoding,
+    Feature,
+    kernels_stored,
+    make_models,
+    side_by_side,
+    trusts,
+)
 from alexp.table.files import Cell, FileError, Lines, frame_lines, text_of
 
 REWARD = "reward"  # the column of results, unless stated
@@ -198,7 +207,7 @@ def with_memories(models: ModelClass, domain: FiniteSet, campaigns: Mapping[str,
     """The models of a table, with those of old campaigns behind them."""
     if not (learned := _learned(models, domain, campaigns)):
         return models
-    out = models.remembering(learned)
+    out = models.remembering(learned, trusts(learned, domain.n_candidates))
     out.encoding = None if models.encoding is None else {
         **models.encoding, "memories": {name: campaigns[name] for name in learned},
     }  # fmt: skip
@@ -229,7 +238,7 @@ def _learned(models: ModelClass, domain: FiniteSet, campaigns: Mapping[str, Camp
     """What each campaign makes expect of the candidates; those that expect the same of all are left out, and said."""
     out: dict[str, AnyArray] = {}
     for name, campaign in campaigns.items():
-        mean = posterior_mean(models, domain, campaign)
+        mean = expected(models, domain, campaign)
         if mean.any():
             out[name] = mean
         else:
@@ -240,12 +249,12 @@ def _learned(models: ModelClass, domain: FiniteSet, campaigns: Mapping[str, Camp
     return out
 
 
-def posterior_mean(models: ModelClass, domain: FiniteSet, campaign: Campaign) -> FloatArray:
+def expected(models: ModelClass, domain: FiniteSet, campaign: Campaign) -> FloatArray:
     """What the results of a campaign make the table's models expect of every candidate, (N,).
 
-    In standard deviations over the first candidates, from their mean: the scale and the offset of old rewards are to be
-    learned. All zero where it is the same for all. Results that are of no candidate are compared with these by the
-    columns of the table.
+    It is the posterior mean m, less its mean over the first candidates, in units of sqrt(Var m + mean v), where v is
+    the posterior variance: its own variance is the share that is known, next to zero after two results. All zero where
+    m is the same for all. Results that are of no candidate are compared with these by the columns of the table.
     """
     encoding, places = cast(Encoding, models.encoding), np.asarray(campaign["places"]).copy()
     others, n = places < 0, domain.n_candidates
@@ -256,10 +265,11 @@ def posterior_mean(models: ModelClass, domain: FiniteSet, campaign: Campaign) ->
         joint = _of_cells(encoding, cells, (n_first, n + int(others.sum()) - n_first))
     else:
         joint = without_memories(models)
-    mean = backend("posterior_mean")(joint, places, np.asarray(campaign["rewards"]))[:n]
-    centred = mean - mean[:n_first].mean()
-    deviation = float(centred[:n_first].std())
-    return np.asarray(centred / deviation if deviation > _FLAT * np.abs(mean).max() else np.zeros(n))
+    mean, variance = backend("learned_moments")(joint, places, np.asarray(campaign["rewards"]))
+    centred = mean[:n] - mean[:n_first].mean()
+    varies = float(centred[:n_first].std())
+    whole = float(np.hypot(varies, np.sqrt(variance[:n_first].mean())))
+    return np.asarray(centred / whole if varies > _FLAT * max(np.abs(mean).max(), whole) else np.zeros(n))
 
 
 def _of_cells(encoding: Encoding, cells: Mapping[str, list[Any]], batches: tuple[int, ...]) -> ModelClass:
