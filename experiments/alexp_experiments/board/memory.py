@@ -42,9 +42,12 @@ ROUNDS, PLATE, FIRST_SEED, TUNING_SEED = 30, 5, 95_000, 96_000
 SHARES, SLOW_SHARES = (0.01, 0.05, 0.1, 0.2), (0.05, 0.2)  # BayBE plays two of them
 HALIDES = "aryl_halide"
 OURS, BAYBE = "mixture", "BayBE"
-NONE, REAL, SHUFFLED, NEGATED = "none", "real", "shuffled", "negated"
 LOCKED = 2.0
 Past = Literal["none", "real", "shuffled", "negated"]
+NONE: Past = "none"
+REAL: Past = "real"
+SHUFFLED: Past = "shuffled"
+NEGATED: Past = "negated"
 
 
 @dataclass(frozen=True)

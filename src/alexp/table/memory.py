@@ -33,6 +33,7 @@ from alexp.table.encoding import (
 from alexp.table.files import Cell, FileError, Lines, frame_lines, text_of
 
 REWARD = "reward"  # the column of results, unless stated
+MOST_RESULTS = 2_000  # of a campaign
 _NO_RESULT = BLANK | {"", "failed", "pending"}
 _FLAT = 1e-9  # of a mean's size: what varies less is rounding
 
@@ -127,6 +128,8 @@ def _results(lines: Lines, reward: str, options: Options) -> tuple[Lines, list[f
         rows += [(number, [*cells[:k], part, *cells[k + 1 :]]) for part in found]
     if not rows:
         raise FileError(f"{lines.path}: no line has a number in {reward!r}; there is nothing to learn from")
+    if len(rows) > MOST_RESULTS:
+        raise FileError(f"{lines.path} has {len(rows)} results, more than {MOST_RESULTS}; pass a part of them")
     values = number_column(replace(lines, rows=rows), k, options.decimal_of(lines.header[k]))
     without = [(number, [*cells[:k], *cells[k + 1 :]]) for number, cells in rows]
     out = replace(lines, header=[*lines.header[:k], *lines.header[k + 1 :]], rows=without)
