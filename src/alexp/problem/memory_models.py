@@ -27,7 +27,7 @@ def memory_models(
     """The models, and further ones for every memory m, (N,) in any unit, with a value for each candidate.
 
     "name" says that rewards are a + b m(x), "name + map j" that they are a + b m(x) + f_j(x), with a function f_j of
-    model j. Offset a and scale b are learned. Before that, b m varies over the candidates as f_j does, times `trust`, r:
+    model j. Offset a and scale b are learned. Before that, b m varies over the candidates as f_j does, times `trust` r:
     the share of what it is about that the memory knows, one unless stated. Models without a memory keep their numbers;
     beside their prior weight of 1 those of a memory have r WEIGHT / (1 - WEIGHT) together. One that is worth
     nothing costs at most log 2 of evidence, and less if it knows little.

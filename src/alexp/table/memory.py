@@ -183,15 +183,11 @@ def _places(lines: Lines, columns: list[Column], encoding: Encoding, domain: Fin
         if place < 0 or any(rows[one][row] != table[one][place] for one in rows):
             place = same.get(tuple(rows[one][row] for one in needed), -1) if same else -1
         if place < 0 and (missing or not needed):
-            what = (
-                f"lacks the column {missing[0]!r}{did_you_mean(missing[0], lines.header)}"
-                if missing
-                else "has no column that models use"
-            )
+            what, lacks = repr(name) if name else "the result", "has no column that models use"
+            if missing:
+                lacks = f"lacks the column {missing[0]!r}{did_you_mean(missing[0], lines.header)}"
             ids = f", or name candidates of the table in {id!r}" if id is not None else ""
-            raise FileError(
-                f"{lines.at(row)}: {name or 'the result'!r} is none of the candidates, and the file {what}; add it{ids}"
-            )
+            raise FileError(f"{lines.at(row)}: {what} is none of the candidates, and the file {lacks}; add it{ids}")
         out.append(place)
     return out
 
