@@ -31,6 +31,7 @@ from alexp_experiments.comparison.peers import library
 from alexp_experiments.core.cache import keep_runs, stored_runs
 from alexp_experiments.core.prose import Prose
 from alexp_experiments.core.runner import spread
+from alexp_experiments.core.statistics import ratio
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,6 +40,7 @@ COMMAND, RUNS = "alexp board --protocols memory", "board-memory.csv"
 PROSE = Prose("alexp_experiments.board", "memory.md")
 KEY = ["scenario", "player", "past", "share", "seed", "rounds"]
 ROUNDS, PLATE, FIRST_SEED, TUNING_SEED = 30, 5, 95_000, 96_000
+SLOW_SEEDS = 3
 SHARES, SLOW_SHARES = (0.01, 0.05, 0.1, 0.2), (0.05, 0.2)  # BayBE plays two of them
 HALIDES = "aryl_halide"
 OURS, BAYBE = "mixture", "BayBE"
@@ -51,7 +53,7 @@ NEGATED: Past = "negated"
 
 
 @dataclass(frozen=True)
-class Scenario:
+class Transfer:
     """Candidates of the task `target`, and results of the tasks `sources`."""
 
     name: str
@@ -61,8 +63,8 @@ class Scenario:
     target: str
 
 
-def _halides(role: Role, sources: Sequence[str], target: str) -> Scenario:
-    return Scenario(f"{', '.join(sources)} → {target}", role, HALIDES, tuple(sources), target)
+def _halides(role: Role, sources: Sequence[str], target: str) -> Transfer:
+    return Transfer(f"{', '.join(sources)} → {target}", role, HALIDES, tuple(sources), target)
 
 
 CT, BT, IT = (f"1-{x}-4-(trifluoromethyl)benzene" for x in ("chloro", "bromo", "iodo"))
@@ -75,13 +77,13 @@ SCENARIOS = (
     _halides("tune", [IT], BE),
     _halides("tune", [CM], CE),
     _halides("tune", [IM], IE),
-    Scenario("arylation, 105 → 90 °C", "tune", "direct arylation", ("105",), "90"),
+    Transfer("arylation, 105 → 90 °C", "tune", "direct arylation", ("105",), "90"),
     _halides("report", [CT], IM),
     _halides("report", [CT], BM),
     _halides("report", [BE], IT),
     _halides("report", [IE], CM),
     _halides("report", [IT, BE], CT),
-    Scenario("arylation, 90 and 120 → 105 °C", "report", "direct arylation", ("90", "120"), "105"),
+    Transfer("arylation, 90 and 120 → 105 °C", "report", "direct arylation", ("90", "120"), "105"),
 )
 
 
@@ -103,10 +105,10 @@ def load(table: str, folder: str) -> pd.DataFrame:
     return pd.DataFrame(columns).assign(task=stored["task_names"][stored["task"]], reward=stored["y"])
 
 
-class Run(NamedTuple):
+class MemoryRun(NamedTuple):
     """One run, as data."""
 
-    scenario: Scenario
+    scenario: Transfer
     player: str
     past: Past
     share: float
@@ -115,7 +117,7 @@ class Run(NamedTuple):
     folder: str
 
 
-def known(run: Run) -> dict[str, pd.DataFrame]:
+def known(run: MemoryRun) -> dict[str, pd.DataFrame]:
     """The results of each source that are known at the start; the same for all players."""
     whole, out = load(run.scenario.table, run.folder), {}
     for k, source in enumerate(run.scenario.sources if run.past != NONE else ()):
@@ -128,7 +130,7 @@ def known(run: Run) -> dict[str, pd.DataFrame]:
     return out
 
 
-def play(run: Run) -> dict[str, object]:
+def play(run: MemoryRun) -> dict[str, object]:
     """A run as a row of the table of runs."""
     whole = load(run.scenario.table, run.folder)
     own = whole[whole["task"] == run.scenario.target].drop(columns="task").reset_index(drop=True)
@@ -146,7 +148,7 @@ def play(run: Run) -> dict[str, object]:
     }  # fmt: skip
 
 
-def runs_of(role: Role, player: str, seeds: int, folder: str, rounds: int = ROUNDS) -> Iterator[list[Run]]:
+def runs_of(role: Role, player: str, seeds: int, folder: str, rounds: int = ROUNDS) -> Iterator[list[MemoryRun]]:
     """All runs of a player, seed by seed."""
     first = FIRST_SEED if role == "report" else TUNING_SEED
     pasts: list[tuple[Past, float]] = [(NONE, 0.0), *((REAL, share) for share in SHARES)]
@@ -154,9 +156,10 @@ def runs_of(role: Role, player: str, seeds: int, folder: str, rounds: int = ROUN
         pasts += [(past, share) for past in (SHUFFLED, NEGATED) for share in SHARES]
     else:
         pasts = [pasts[0], *(one for one in pasts if one[1] in SLOW_SHARES)]
-    own = [one for one in SCENARIOS if one.role == role]
+    there = (Path(folder) / f"{HALIDES}.npz").exists()
+    own = [one for one in SCENARIOS if one.role == role and (there or one.table != HALIDES)]
     for seed in range(first, first + seeds):
-        yield [Run(one, player, past, share, seed, rounds, folder) for one in own for past, share in pasts]
+        yield [MemoryRun(one, player, past, share, seed, rounds, folder) for one in own for past, share in pasts]
 
 
 def contest(
@@ -174,11 +177,26 @@ def contest(
             keep_runs(pd.DataFrame(spread(play, left, workers)), out / RUNS, COMMAND, KEY)
 
 
-def _key(run: Run) -> tuple[str, ...]:
+def play_all(
+    role: Role,
+    folders: Sequence[Path],
+    players: Sequence[str],
+    seeds: int,
+    out: Path,
+    rounds: int | None = None,
+    workers: int | None = None,
+) -> None:
+    """Play the scenarios whose file is there: ours, and BayBE on few seeds where it is among the players."""
+    folder = next((one for one in folders if (one / f"{HALIDES}.npz").exists()), Path())
+    for player, n in ((OURS, seeds), *([(BAYBE, min(seeds, SLOW_SEEDS))] if BAYBE in players else [])):
+        contest(role, player, n, str(folder), out, rounds or ROUNDS, workers)
+
+
+def _key(run: MemoryRun) -> tuple[str, ...]:
     return tuple(map(str, (run.scenario.name, run.player, run.past, run.share, run.seed, run.rounds)))
 
 
-def _ours(run: Run, candidates: pd.DataFrame, rewards: FloatArray) -> tuple[list[int], float]:
+def _ours(run: MemoryRun, candidates: pd.DataFrame, rewards: FloatArray) -> tuple[list[int], float]:
     table, past = Table.from_frame(candidates), known(run)
     opt = EvidenceMixture(table.with_memory(past) if past else table, goal="sum", random_state=run.seed)
     played = []
@@ -189,7 +207,7 @@ def _ours(run: Run, candidates: pd.DataFrame, rewards: FloatArray) -> tuple[list
     return played, sum(after for _, after in worth(opt.models, opt.probabilities).values())
 
 
-def _baybe(run: Run, candidates: pd.DataFrame, rewards: FloatArray) -> tuple[list[int], float]:
+def _baybe(run: MemoryRun, candidates: pd.DataFrame, rewards: FloatArray) -> tuple[list[int], float]:
     import pandas as pd
 
     library("baybe", "baybe")
@@ -222,3 +240,117 @@ def _baybe(run: Run, candidates: pd.DataFrame, rewards: FloatArray) -> tuple[lis
         campaign.add_measurements(chosen.assign(reward=rewards[indices]))
         played += indices
     return played, float("nan")
+
+
+# -- the section of the page -------------------------------------------------------------------------------------------
+
+
+def section(out: Path) -> str:
+    """The section of the board's page, from the runs in `out`; empty where there are none."""
+    if not (out / RUNS).exists():
+        return ""
+    runs = stored_runs(out / RUNS, COMMAND)
+    names = [one.name for one in SCENARIOS if one.role == "report" and one.name in set(runs["scenario"])]
+    ours, slow = ((runs[(runs["player"] == player) & runs["scenario"].isin(names)]) for player in (OURS, BAYBE))
+    return "\n" + PROSE.line(
+        "section",
+        seeds=f"{int(ours['seed'].min())} to {int(ours['seed'].max())}",
+        bars=_bars(ours, slow, names),
+        table=_table(ours, names),
+        useless=_useless(ours, names),
+        baybe=_rival(ours, slow, names),
+        library=", ".join(sorted(set(slow["library"]))) or "BayBE did not play",
+        seconds=f"{ours[ours['past'] == REAL]['seconds'].median():.2g} s",
+    ) + "\n"  # fmt: skip
+
+
+def paired(runs: pd.DataFrame, name: str, past: Past, share: float) -> tuple[FloatArray, FloatArray]:
+    """Regrets with a past and without, of the seeds that have both, in order."""
+    of = runs[runs["scenario"] == name]
+    with_past = of[(of["past"] == past) & np.isclose(of["share"], share)].set_index("seed")["regret"]
+    without = of[of["past"] == NONE].set_index("seed")["regret"]
+    seeds = [seed for seed in without.index if seed in with_past.index]
+    return with_past.loc[seeds].to_numpy(), without.loc[seeds].to_numpy()
+
+
+def gain(runs: pd.DataFrame, names: Sequence[str], past: Past, share: float) -> float:
+    """Geometric mean over scenarios of mean regret with a past over that without; NaN where one was not played."""
+    both = [paired(runs, name, past, share) for name in names]
+    if any(not len(with_past) for with_past, _ in both):
+        return float("nan")
+    return float(np.exp(np.mean([np.log(with_past.mean() / without.mean()) for with_past, without in both])))
+
+
+def _locked(runs: pd.DataFrame) -> str:
+    medians = runs.groupby(["scenario", "past", "share"])["regret"].transform("median")
+    return f"{int((runs['regret'] > LOCKED * medians).sum())} of {len(runs)}"
+
+
+def _bars(ours: pd.DataFrame, slow: pd.DataFrame, names: Sequence[str]) -> str:
+    pasts: list[Past] = [REAL, SHUFFLED, NEGATED]
+    means = {(past, share): gain(ours, names, past, share) for past in pasts for share in SHARES}
+    single = {
+        (name, past, share): ratio(*paired(ours, name, past, share))
+        for name in names
+        for past in pasts
+        for share in SHARES
+    }
+    worst, at = max(single, key=lambda one: single[one].mean), max(means, key=lambda one: means[one])
+    lines = [
+        "| aim | measured |",
+        "|---|---|",
+        f"| a past never costs more than 3% of regret, on average | worst {means[at]:.2f}: {at[0]}, {at[1]:.0%} |",
+        f"| the same in every scenario | worst {single[worst]}: {worst[0]}, {worst[1]}, {worst[2]:.0%} |",
+    ]
+    played = [name for name in names if all(len(paired(slow, name, REAL, share)[0]) for share in SLOW_SHARES)]
+    for share in SLOW_SHARES:
+        if played:
+            other, own = gain(slow, played, REAL, share), gain(ours, played, REAL, share)
+            lines.append(
+                f"| gain at least that of BayBE's, {share:.0%} of it known | {own:.2f} of its regret without; BayBE "
+                f"{other:.2f} of its own, {len(played)} scenarios |"
+            )
+    return "\n".join([*lines, f"| locked runs | {_locked(ours)} |"])
+
+
+def _table(runs: pd.DataFrame, names: Sequence[str]) -> str:
+    lines = ["| scenario | without | " + " | ".join(f"{share:.0%}" for share in SHARES) + " |", "|---" * 6 + "|"]
+    for name in names:
+        without = runs[(runs["scenario"] == name) & (runs["past"] == NONE)]["regret"]
+        cells = [f"{without.mean():.1f} ({without.median():.1f})"]
+        for share in SHARES:
+            own = paired(runs, name, REAL, share)
+            medians = np.median(own[0]) / np.median(own[1])
+            cells.append(f"{ratio(*own)} ({medians:.2f})")
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    return "\n".join(
+        [*lines, "| geometric mean | | " + " | ".join(f"{gain(runs, names, REAL, s):.2f}" for s in SHARES) + " |"]
+    )
+
+
+def _useless(runs: pd.DataFrame, names: Sequence[str]) -> str:
+    lines = ["| past | " + " | ".join(f"{share:.0%}" for share in SHARES) + " |", "|---" * 5 + "|"]
+    pasts: list[Past] = [SHUFFLED, NEGATED]
+    for past in pasts:
+        lines.append(f"| {past} | " + " | ".join(f"{gain(runs, names, past, share):.2f}" for share in SHARES) + " |")
+    return "\n".join(lines)
+
+
+def _rival(ours: pd.DataFrame, slow: pd.DataFrame, names: Sequence[str]) -> str:
+    lines = [
+        "| scenario | seeds | BayBE without | "
+        + " | ".join(f"BayBE {s:.0%} | ours {s:.0%}" for s in SLOW_SHARES)
+        + " |"
+    ]
+    lines.append("|---" * (3 + 2 * len(SLOW_SHARES)) + "|")
+    for name in names:
+        own = slow[(slow["scenario"] == name) & (slow["past"] == NONE)]
+        if not len(own):
+            continue
+        cells = []
+        for share in SLOW_SHARES:
+            for runs in (slow, ours):
+                with_past, without = paired(runs, name, REAL, share)
+                cells.append(f"{with_past.mean() / without.mean():.2f}" if len(with_past) else "")
+        lines.append(f"| {name} | {len(own)} | {own['regret'].mean():.1f} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)

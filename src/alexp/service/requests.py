@@ -745,7 +745,9 @@ class NewCandidates(TableBody):
 class OldCampaigns(MemoryBody):
     """Old campaigns that a study of a table learns from."""
 
-    model_config = _examples({"memory": {"2023": "solvent,celsius,yield\nmethanol,20,31\n"}, "reward": "yield"})
+    model_config = _examples(
+        {"memory": {"2023": "solvent,celsius,yield\nwater,60,55\nmethanol,20,31\nwater,20,40\n"}, "reward": "yield"}
+    )
 
     worker: Worker = None
     key: Key = None

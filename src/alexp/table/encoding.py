@@ -136,7 +136,7 @@ class StoredWords(DescribedColumns):
     values: AnyArray
 
 
-class Campaign(TypedDict):
+class OldResults(TypedDict):
     """The results of an old campaign: `rewards` (k,), and the candidates that they are of, `places` (k,).
 
     A place of -1 is none of the candidates; `cells` has those results in their order, by column that models use.
@@ -160,7 +160,7 @@ class Encoding(TypedDict):
     described: dict[str, dict[str, StoredWords]]
     kernels: Packable
     intercept: bool
-    memories: NotRequired[dict[str, Campaign]]
+    memories: NotRequired[dict[str, OldResults]]
 
 
 def stored_feature(feature: Feature) -> State:

@@ -22,9 +22,9 @@ from alexp.table.arrivals import encoding_of
 from alexp.table.columns import BLANK, Column, Options, Stated, number_column, understand, yes_or_no
 from alexp.table.encoding import (
     Arrivals,
-    Campaign,
     Encoding,
     Feature,
+    OldResults,
     kernels_stored,
     make_models,
     side_by_side,
@@ -54,7 +54,7 @@ def check_names(campaigns: Mapping[str, Any], taken: Iterable[str]) -> None:
 
 def read_campaign(
     name: str, source: object, encoding: Encoding, domain: FiniteSet, reward: str = REWARD
-) -> tuple[Campaign, str]:
+) -> tuple[OldResults, str]:
     """The results of an old campaign as the table's columns have them, and a remark on what became of them.
 
     `source` is a path, a data frame, an `alexp.Table` or its lines, or a run or study of a table. Its columns are
@@ -75,7 +75,7 @@ def read_campaign(
     left = [f"{n} {what} left out" for what, n in counts.items() if n]
     named = [f"columns that are not used: {', '.join(unused)}"] if unused else []
     known = [f"{len(whole) - len(other)} of them of candidates"]
-    campaign: Campaign = {
+    campaign: OldResults = {
         "cells": {column.name: column.taken(other).cells for column in columns},
         "places": np.array([places[row] for row in whole], dtype=np.int64),
         "rewards": np.array([rewards[row] for row in whole]),
@@ -202,7 +202,7 @@ def _plain(cell: Any, kind: str) -> object:
 # -- learning --------------------------------------------------------------------------------------------------
 
 
-def with_memories(models: ModelClass, domain: FiniteSet, campaigns: Mapping[str, Campaign]) -> ModelClass:
+def with_memories(models: ModelClass, domain: FiniteSet, campaigns: Mapping[str, OldResults]) -> ModelClass:
     """The models of a table, with those of old campaigns behind them."""
     if not (learned := _learned(models, domain, campaigns)):
         return models
@@ -233,7 +233,7 @@ def learning(models: ModelClass, domain: Domain, sources: Mapping[str, Any], rew
     }
 
 
-def _learned(models: ModelClass, domain: FiniteSet, campaigns: Mapping[str, Campaign]) -> dict[str, AnyArray]:
+def _learned(models: ModelClass, domain: FiniteSet, campaigns: Mapping[str, OldResults]) -> dict[str, AnyArray]:
     """What each campaign makes expect of the candidates; those that expect the same of all are left out, and said."""
     out: dict[str, AnyArray] = {}
     for name, campaign in campaigns.items():
@@ -248,7 +248,7 @@ def _learned(models: ModelClass, domain: FiniteSet, campaigns: Mapping[str, Camp
     return out
 
 
-def expected(models: ModelClass, domain: FiniteSet, campaign: Campaign) -> FloatArray:
+def expected(models: ModelClass, domain: FiniteSet, campaign: OldResults) -> FloatArray:
     """What the results of a campaign make the table's models expect of every candidate, (N,).
 
     It is the posterior mean m, less its mean over the first candidates, in units of sqrt(Var m + mean v), where v is

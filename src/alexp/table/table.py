@@ -35,10 +35,10 @@ from alexp.table.columns import (
     understand,
 )
 from alexp.table.encoding import (
-    Campaign,
     Encoding,
     Feature,
     FeatureMatrix,
+    OldResults,
     Source,
     StoredWords,
     described_columns,
@@ -313,7 +313,7 @@ class Table:
         out._campaigns()  # raises
         return out
 
-    def _campaigns(self) -> dict[str, tuple[Campaign, str]]:
+    def _campaigns(self) -> dict[str, tuple[OldResults, str]]:
         """Old campaigns, and a remark on each."""
         if not self._memories:
             return {}
