@@ -23,6 +23,7 @@ def small(monkeypatch):
     monkeypatch.setattr(memory, "SCENARIOS", (scenario,))
     monkeypatch.setattr(memory, "SHARES", (0.2, 0.5))
     monkeypatch.setattr(memory, "SLOW_SHARES", (0.5,))
+    monkeypatch.setattr(memory, "USELESS", [(SHUFFLED, 0.5), (NEGATED, 0.5)])
     return scenario
 
 
@@ -56,7 +57,7 @@ def test_runs_are_kept_and_continued_and_make_the_section(small, tmp_path, monke
     assert memory.section(tmp_path) == ""
     memory.play_all("report", [], [OURS], 2, tmp_path, rounds=6, workers=1)
     runs = pd.read_csv(tmp_path / memory.RUNS, keep_default_na=False)
-    assert len(runs) == 2 * (1 + 3 * 2)
+    assert len(runs) == 2 * (1 + 2 + 2)
     means = runs.groupby(["past", "share"])["regret"].mean()
     assert means[REAL, 0.5] < means[NONE, 0.0]
     text = memory.section(tmp_path)

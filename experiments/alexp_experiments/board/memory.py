@@ -50,6 +50,7 @@ NONE: Past = "none"
 REAL: Past = "real"
 SHUFFLED: Past = "shuffled"
 NEGATED: Past = "negated"
+USELESS: list[tuple[Past, float]] = [(SHUFFLED, 0.05), (SHUFFLED, 0.2), (NEGATED, 0.2)]
 
 
 @dataclass(frozen=True)
@@ -153,9 +154,9 @@ def runs_of(role: Role, player: str, seeds: int, folder: str, rounds: int = ROUN
     first = FIRST_SEED if role == "report" else TUNING_SEED
     pasts: list[tuple[Past, float]] = [(NONE, 0.0), *((REAL, share) for share in SHARES)]
     if player == OURS:
-        pasts += [(past, share) for past in (SHUFFLED, NEGATED) for share in SHARES]
+        pasts += USELESS
     else:
-        pasts = [pasts[0], *(one for one in pasts if one[1] in SLOW_SHARES)]
+        pasts = [pasts[0], *((REAL, share) for share in SLOW_SHARES)]
     there = (Path(folder) / f"{HALIDES}.npz").exists()
     own = [one for one in SCENARIOS if one.role == role and (there or one.table != HALIDES)]
     for seed in range(first, first + seeds):
@@ -287,14 +288,9 @@ def _locked(runs: pd.DataFrame) -> str:
 
 
 def _bars(ours: pd.DataFrame, slow: pd.DataFrame, names: Sequence[str]) -> str:
-    pasts: list[Past] = [REAL, SHUFFLED, NEGATED]
-    means = {(past, share): gain(ours, names, past, share) for past in pasts for share in SHARES}
-    single = {
-        (name, past, share): ratio(*paired(ours, name, past, share))
-        for name in names
-        for past in pasts
-        for share in SHARES
-    }
+    pasts = [*((REAL, share) for share in SHARES), *USELESS]
+    means = {one: gain(ours, names, *one) for one in pasts}
+    single = {(name, *one): ratio(*paired(ours, name, *one)) for name in names for one in pasts}
     worst, at = max(single, key=lambda one: single[one].mean), max(means, key=lambda one: means[one])
     lines = [
         "| aim | measured |",
@@ -303,13 +299,12 @@ def _bars(ours: pd.DataFrame, slow: pd.DataFrame, names: Sequence[str]) -> str:
         f"| the same in every scenario | worst {single[worst]}: {worst[0]}, {worst[1]}, {worst[2]:.0%} |",
     ]
     played = [name for name in names if all(len(paired(slow, name, REAL, share)[0]) for share in SLOW_SHARES)]
-    for share in SLOW_SHARES:
-        if played:
-            other, own = gain(slow, played, REAL, share), gain(ours, played, REAL, share)
-            lines.append(
-                f"| gain at least that of BayBE's, {share:.0%} of it known | {own:.2f} of its regret without; BayBE "
-                f"{other:.2f} of its own, {len(played)} scenarios |"
-            )
+    for share in SLOW_SHARES if played else ():
+        other, own = gain(slow, played, REAL, share), gain(ours, played, REAL, share)
+        lines.append(
+            f"| gain at least that of BayBE's, {share:.0%} of it known | {own:.2f} of its regret without; BayBE "
+            f"{other:.2f} of its own, {len(played)} scenarios |"
+        )
     return "\n".join([*lines, f"| locked runs | {_locked(ours)} |"])
 
 
@@ -329,10 +324,10 @@ def _table(runs: pd.DataFrame, names: Sequence[str]) -> str:
 
 
 def _useless(runs: pd.DataFrame, names: Sequence[str]) -> str:
-    lines = ["| past | " + " | ".join(f"{share:.0%}" for share in SHARES) + " |", "|---" * 5 + "|"]
-    pasts: list[Past] = [SHUFFLED, NEGATED]
-    for past in pasts:
-        lines.append(f"| {past} | " + " | ".join(f"{gain(runs, names, past, share):.2f}" for share in SHARES) + " |")
+    lines = ["| past | share | × without, by scenario | geometric mean |", "|---" * 4 + "|"]
+    for past, share in USELESS:
+        each = ", ".join(f"{ratio(*paired(runs, name, past, share)).mean:.2f}" for name in names)
+        lines.append(f"| {past} | {share:.0%} | {each} | {gain(runs, names, past, share):.2f} |")
     return "\n".join(lines)
 
 
