@@ -134,7 +134,7 @@ def test_few_results_are_trusted_little():
         (OLD.assign(reward="good"), "reward", "'good' is not a number"),
         (OLD.assign(**{"T (°C)": [f"{t + 273} K" for t in OLD["T (°C)"]]}), "reward", "column 'T .°C.'.*unit 'K'"),
         (OLD.assign(**{"T (°C)": "hot"}), "reward", "column 'T .°C.': 'hot' is not a number"),
-        (pd.concat([OLD] * 150), "reward", "has 2100 results, more than 2000"),
+        (pd.concat([OLD] * 40), "reward", "has 560 results, more than 500"),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_names_the_column_and_the_remedy(old, reward, error):
