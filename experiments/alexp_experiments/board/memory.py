@@ -11,6 +11,7 @@ BayBE plays with its `TaskParameter` (a Gaussian process with a kernel over task
 from __future__ import annotations
 
 import json
+import sys
 import time
 import warnings
 from collections.abc import Iterator, Sequence
@@ -24,10 +25,10 @@ import numpy as np
 
 from alexp.algorithms.evidence_mixture import EvidenceMixture
 from alexp.common.arrays import FloatArray
+from alexp.common.extras import require
 from alexp.table.memory import worth
 from alexp.table.table import Table
 from alexp_experiments.board.tables import Role
-from alexp_experiments.comparison.peers import library
 from alexp_experiments.core.cache import keep_runs, stored_runs
 from alexp_experiments.core.prose import Prose
 from alexp_experiments.core.runner import spread
@@ -211,7 +212,7 @@ def _ours(run: MemoryRun, candidates: pd.DataFrame, rewards: FloatArray) -> tupl
 def _baybe(run: MemoryRun, candidates: pd.DataFrame, rewards: FloatArray) -> tuple[list[int], float]:
     import pandas as pd
 
-    library("baybe", "baybe")
+    require("baybe")
     from baybe import Campaign
     from baybe.parameters import CategoricalParameter, NumericalDiscreteParameter, TaskParameter
     from baybe.searchspace import SearchSpace
@@ -349,3 +350,7 @@ def _rival(ours: pd.DataFrame, slow: pd.DataFrame, names: Sequence[str]) -> str:
                 cells.append(f"{with_past.mean() / without.mean():.2f}" if len(with_past) else "")
         lines.append(f"| {name} | {len(own)} | {own['regret'].mean():.1f} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
+
+
+if __name__ == "__main__":  # one seed of the temperatures, which come with the library: a sample for `tools/pages.py`
+    contest("report", OURS, 1, "", Path(sys.argv[1]), 2 * PLATE, workers=1)
