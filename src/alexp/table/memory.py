@@ -129,7 +129,9 @@ def _results(lines: Lines, reward: str, options: Options) -> tuple[Lines, list[f
     if not rows:
         raise FileError(f"{lines.path}: no line has a number in {reward!r}; there is nothing to learn from")
     if len(rows) > MOST_RESULTS:
-        raise FileError(f"{lines.path} has {len(rows)} results, more than {MOST_RESULTS}; pass so many of them, such as the newest")
+        raise FileError(
+            f"{lines.path} has {len(rows)} results, more than {MOST_RESULTS}; pass so many of them, such as the newest"
+        )
     values = number_column(replace(lines, rows=rows), k, options.decimal_of(lines.header[k]))
     without = [(number, [*cells[:k], *cells[k + 1 :]]) for number, cells in rows]
     out = replace(lines, header=[*lines.header[:k], *lines.header[k + 1 :]], rows=without)
