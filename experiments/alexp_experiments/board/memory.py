@@ -254,9 +254,12 @@ def section(out: Path) -> str:
     runs = stored_runs(out / RUNS, COMMAND)
     names = [one.name for one in SCENARIOS if one.role == "report" and one.name in set(runs["scenario"])]
     ours, slow = ((runs[(runs["player"] == player) & runs["scenario"].isin(names)]) for player in (OURS, BAYBE))
+    numbers = ours.groupby(["scenario", "past", "share"])["seed"].nunique()
     return "\n" + PROSE.line(
         "section",
-        seeds=f"{int(ours['seed'].min())} to {int(ours['seed'].max())}",
+        fewest=str(numbers.min()),
+            most=str(numbers.max()),
+            seeds=f"{int(ours['seed'].min())} to {int(ours['seed'].max())}",
         bars=_bars(ours, slow, names),
         table=_table(ours, names),
         useless=_useless(ours, names),
