@@ -353,6 +353,23 @@ def test_candidates_are_added(client, name, tmp_path):
     assert study.add_candidates(path, {"more": np.zeros((1, 3))}, reading={"decimal": ","}) == [5]
 
 
+def test_old_campaigns_are_learned_from(client, name, tmp_path):
+    first = pd.DataFrame({"id": list("abcdef"), "x": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]})
+    old = first.assign(reward=[1.0, 4.0, 9.0, 16.0, 20.0, None])
+    study = client.create(first, name=name, memory={"2023": old}, random_state=0)
+    path = tmp_path / "older.csv"
+    path.write_text("id;yield\na;3,5\nc;2,5\nf;0,5\n")
+    for _ in range(2):
+        study.learn_from({"2022": path}, reward="yield", key="k")
+    trial = study.ask()
+    study.tell(trial, float(trial.x["x"]))
+    standing = study.view()["standing"]
+    assert [one["name"] for one in standing["memories"]] == ["2023", "2022"]
+    assert "the models of '2023' had" in standing["memories"][0]["sentence"]
+    with pytest.raises(ValueError, match="there is a memory or description '2022' already"):
+        study.learn_from({"2022": path}, reward="yield")
+
+
 def test_boxes(client, name):
     models = {"family": "polynomial", "degree": 2, "size": 3}
     problem = {"kind": "box", "lower": [0.0, 0.0], "upper": [1.0, 2.0], "resolution": 30, "models": models}

@@ -20,6 +20,7 @@ import numpy as np
 from alexp.common.files import write_text
 from alexp.common.style import COLOURS, new_figure, save_figure
 from alexp.common.validation import one_of
+from alexp_experiments.board import memory
 from alexp_experiments.board.tables import ListedTable
 from alexp_experiments.comparison.tables import arylation
 from alexp_experiments.comparison.tables.contest import (
@@ -79,7 +80,7 @@ class Protocol(NamedTuple):
 PLATES_OF_FIVE = "plates"
 SUM = Protocol("sum", "sum", 100, 5, "random", "regret")
 COVERED = Protocol("coverage", "best", 60, 10, "poor", "coverage")
-PROTOCOLS = (SUM.name, COVERED.name, PLATES_OF_FIVE)
+PROTOCOLS = (SUM.name, COVERED.name, PLATES_OF_FIVE, "memory")
 
 
 class BoardSize(NamedTuple):
@@ -340,5 +341,5 @@ def write_pages(tables: Sequence[ListedTable], out: Path) -> Iterator[Path]:
     figure = out / "figures" / "board-plates.png"
     arylation.draw_arylation(plates, figure)
     yield figure
-    write_text(out / PAGE, board_report(runs, plates, tables))
+    write_text(out / PAGE, board_report(runs, plates, tables) + memory.section(out))
     yield out / PAGE

@@ -34,7 +34,7 @@ def board(
     """
     from rich.console import Console
 
-    from alexp_experiments.board import board as playing
+    from alexp_experiments.board import board as playing, memory
     from alexp_experiments.board.tables import listed_tables
     from alexp_experiments.comparison.tables.contest import OURS, playing_peers
     from alexp_experiments.core.cache import ResultCache
@@ -55,6 +55,8 @@ def board(
 
     try:
         own = listed_tables("tune" if tune else "report")
+        if "memory" in _names(protocols) and not stored:
+            memory.play_all("tune" if tune else "report", folders, entrants, size.seeds, out, size.rounds, workers)
         if tune:
             for protocol in (playing.SUM, playing.COVERED):
                 played = [one for one in own if protocol is playing.SUM or one.coverage]

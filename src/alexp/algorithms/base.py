@@ -105,12 +105,12 @@ Direction = Literal["maximize", "minimize"]
 Noise = Literal["gaussian"]
 # Names for studies and extensions: public, and left out of `dir(algorithm)`, which shows what a user calls.
 _NOT_LISTED = frozenset(
-    """adopt amend_all amended ask_offers asks_matter certifies check_amend check_arm check_ask check_candidates
-    check_fail check_observation check_offers check_retract check_reward check_rewards check_tell choosable
-    computes_on_device decides_on default_rule depends_on entries enumerates example fresh narrowed needs_ball
-    needs_columns needs_table not_certified of_first_objective plate_limits plays_balls registry resume ridges_per_model
-    settings state suspect_observations suspects take_candidates take_failure take_in take_observation take_trial
-    weights_mean withdrawal within_range""".split()  # noqa: SIM905
+    """adopt amend_all amended ask_offers asks_matter certifies check_amend check_arm check_ask check_campaigns
+    check_candidates check_fail check_observation check_offers check_retract check_reward check_rewards check_tell
+    choosable computes_on_device decides_on default_rule depends_on entries enumerates example fresh narrowed
+    needs_ball needs_columns needs_table not_certified of_first_objective plate_limits plays_balls registry resume
+    ridges_per_model settings state suspect_observations suspects take_candidates take_failure take_in
+    take_observation take_trial weights_mean withdrawal within_range""".split()  # noqa: SIM905
 )
 
 IfTold = Literal["raise", "same", "amend"]
@@ -693,6 +693,14 @@ class Algorithm(Guarded, ABC):
         are from each other. The run is repeated with the new candidates, as for `amend`.
         """
         return self.take_candidates(self.check_candidates(table))
+
+    def learn_from(self, campaigns: Mapping[str, Any], reward: str = "reward") -> None:
+        """Learn from old campaigns, {name: results}: each gets further models behind those there are.
+
+        Arguments as of `Table.with_memory`, which does the same before a run begins. The run is repeated with the new
+        models, as for `amend`.
+        """
+        self.take_candidates(self.check_campaigns(campaigns, reward))
 
     def retract(self, trial: Trial | int | str) -> None:
         """Withdraw a reward that was told or observed, or a failure; the run is then what it would be without it.
@@ -1592,8 +1600,14 @@ class Algorithm(Guarded, ABC):
         """What `add_candidates` would add, or the error it would raise; changes nothing."""
         return arriving(self.models, self.domain, table)
 
+    def check_campaigns(self, campaigns: Mapping[str, Any], reward: str = "reward") -> Arrivals:
+        """What `learn_from` would learn, or the error it would raise; changes nothing."""
+        from alexp.table.memory import learning
+
+        return learning(self.models, self.domain, campaigns, reward)
+
     def take_candidates(self, arrivals: Arrivals) -> list[int]:
-        """Do what `check_candidates` has let pass."""
+        """Do what `check_candidates` or `check_campaigns` has let pass."""
         assert isinstance(self.domain, FiniteSet)
         before = self.domain.n_candidates
         self.adopt(Rerun(self, {}, extended(self.models, self.domain, arrivals)))

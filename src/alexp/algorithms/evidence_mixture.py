@@ -20,6 +20,7 @@ from alexp.algorithms.base import (
 from alexp.algorithms.grids import check_forget, check_multiples, grid, levels_and_scales
 from alexp.algorithms.several import GRIDS, Cost, SeveralObjectives, SharedByObjective
 from alexp.common.arrays import Action, FloatArray, IntArray
+from alexp.common.backends import register
 from alexp.common.codec import State
 from alexp.common.schema import anything, record, same
 from alexp.common.validation import count, fraction, non_negative, one_of, positive, share
@@ -34,6 +35,7 @@ from alexp.estimation.mixture.replays import Hindsight, LookBack, Replays, repla
 from alexp.estimation.mixture.success import SuccessMixture, weighed
 from alexp.problem.candidates import NOTHING, Choices, Pending, Round
 from alexp.problem.domains import Domain, FiniteSet
+from alexp.problem.matrices import Matrices
 from alexp.problem.models import ModelClass
 from alexp.problem.objectives import Reward, Value
 from alexp.rules import NARROW, HypervolumeImprovement, Matching, Rule, RuleName, rule_named
@@ -734,6 +736,19 @@ class MixtureThompson(EvidenceMixture):
 
     name: ClassVar[str] = "mixture-thompson"
     default_rule: ClassVar[RuleName | None] = "thompson"
+
+
+def learned_moments(models: ModelClass, places: IntArray, rewards: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Mean and variance of every candidate, (N,) each, under a mixture with nothing stated, after rewards of some."""
+    assert isinstance(models.dictionary, Matrices)
+    run = EvidenceMixture(models, FiniteSet(range(models.dictionary.n_rows)), random_state=0)
+    for place, reward in zip(places.tolist(), rewards.tolist(), strict=True):
+        run._mixture.update(run._listed.row(place), reward, place)
+    everything = np.arange(models.dictionary.n_rows)
+    return run.belief.moments_at(Choices(everything, np.ascontiguousarray(models.dictionary.table.T)))
+
+
+register("learned_moments", learned_moments)
 
 
 def ratios_of(ratio_grid: Sequence[float] | None, noise_known: bool, others_given: bool) -> tuple[float, ...]:

@@ -26,7 +26,7 @@ class Rerun:
     Everything happens in it in the order of the first run: every ask is decided on, committed to and noted, and then
     ends in the action that was played; every reward comes in its place. Where asking leaves nothing behind, only the
     rewards are repeated. With a larger `problem` there are further arms, whose columns are behind those there were and
-    zero in rows of the log, or further candidates, from which no ask chooses that came before them.
+    zero in rows of the log, or further candidates, from which no ask chooses that came before them, or further models.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Rerun:
         if problem is None:
             again._candidates, again._fingerprint = run._candidates, run._fingerprint  # large, and the same
         again._log.arrivals = list(run._log.arrivals)
-        if problem is not None and not run.is_contextual:
+        if problem is not None and not run.is_contextual and again.domain.n_candidates > run.domain.n_candidates:
             again._log.arrivals.append((len(run._log), run.domain.n_candidates))
         again._monitor = run._monitor
         again._lock = run._lock

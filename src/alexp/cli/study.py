@@ -29,6 +29,7 @@ from alexp.cli.tables import (
     Sheet,
     Skip,
     pair,
+    pairs,
     preview as shown,
     read_table,
 )
@@ -78,6 +79,7 @@ LeaseFor = Annotated[
 Worker = Annotated[
     str | None, typer.Option("--worker", envvar="ALEXP_WORKER", help="Name of this worker; host:process if absent.")
 ]
+RewardColumn = Annotated[str, typer.Option("--reward", help="Column of the results in files of old campaigns.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Accept rewards far outside those so far.")]
 
 
@@ -95,6 +97,10 @@ def create(
     replace: Replace = None,
     header: HeaderLine = None,
     skip: Skip = None,
+    memory: Annotated[
+        list[str] | None, typer.Option(help="NAME=FILE, results of an old campaign with columns of the table; repeat.")
+    ] = None,
+    reward: RewardColumn = "reward",
     preview: Annotated[bool, typer.Option("--preview", help="Say what the columns are, and make nothing.")] = False,
     noise_std: Annotated[float | None, typer.Option(help="Standard deviation of the noise, if it is known.")] = None,
     reward_bound: Annotated[
@@ -143,6 +149,7 @@ def create(
     from alexp.study.declared import kernels_from_words
 
     table = read_table(candidates, features, id, sheet, kind, ignore, missing, decimal, replace, header, skip)
+    table = table.with_memory(pairs(memory, "--memory"), reward) if memory else table
     for line in shown(table.understood):
         typer.echo(line)
     if preview:
@@ -392,6 +399,27 @@ def add(
 
 
 @app.command()
+def learn(
+    name: Name,
+    campaigns: Annotated[
+        list[str], typer.Argument(help="NAME=FILE, results of an old campaign, CSV, .xlsx or Parquet.")
+    ],
+    reward: RewardColumn = "reward",
+    worker: Worker = None,
+    storage: Where = DEFAULT,
+) -> None:
+    """Learn from old campaigns: further models, whose worth the rewards tell; `create --memory` does so at first.
+
+    Example: alexp study learn arylation 2023=old.csv --reward yield
+    """
+    with _opened(name, storage, worker) as study:
+        before = study.algorithm.models.n_models
+        study.learn_from(pairs(campaigns, "campaigns"), reward)
+        models = study.algorithm.models
+        typer.echo(printable(f"learned from {', '.join(campaigns)}: {models.n_models - before} more models"))
+
+
+@app.command()
 def abandon(
     name: Name,
     trials: Annotated[list[str], typer.Argument(help="Numbers of pending trials.")],
@@ -424,6 +452,8 @@ def status(name: Name, storage: Where = DEFAULT) -> None:
         if view.standing is not None:
             leading = (f"{leader.name}: {leader.q:.3f}" for leader in view.standing.leaders)
             typer.echo(printable("models: " + "; ".join(leading)))
+            for memory in view.standing.memories:
+                typer.echo(printable(memory.sentence))
         if view.best is not None:
             what = f"{view.best.label} (candidate {view.best.index})"
             typer.echo(printable(f"best: {what}, estimated {view.best.value:.4g}"))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NoReturn, Self
 from urllib.parse import quote
 
 from alexp.client.remote_study import RemoteStudy
-from alexp.client.tables import table_problem
+from alexp.client.tables import results_of, table_problem
 from alexp.client.transport import HttpTransport, without_none
 from alexp.common.codec import Packable, State
 from alexp.common.validation import positive
@@ -83,6 +83,8 @@ class Client:
         kernels: str | Mapping[str, str] | None = None,
         intercept: bool | None = None,
         reading: Reading | None = None,
+        memory: Mapping[str, TableSource] | None = None,
+        reward: str | None = None,
         algorithm: str | None = None,
         direction: Direction | None = None,
         objectives: Mapping[str, Direction] | None = None,
@@ -113,12 +115,15 @@ class Client:
             free constant.
         reading
             Keywords of `alexp.Table.read`, such as `{"missing": "drop", "kinds": {"lot": "words"}}`; see `preview`.
+        memory, reward
+            Results of old campaigns by name, DataFrames or files, and their column of rewards; see `Table.with_memory`.
         algorithm, direction, objectives, cost, budget, repeats, expired, random_state, load_if_exists, settings
             As for `alexp.create_study`; settings are JSON data, such as `noise_std=0.1`.
         """
         if (table is None) == (problem is None):
             raise ValueError("a new study needs either a table (and models), or a problem")
-        options = {**(reading or {}), "kernels": kernels, "intercept": intercept}
+        options = {**(reading or {}), "kernels": kernels, "intercept": intercept, "reward": reward}
+        options |= {"memory": results_of(memory)} if memory else {}
         described = table_problem(table, models, options) if table is not None else problem
         body: State = {"name": name, "problem": described, "settings": settings or None, "algorithm": algorithm}
         body |= {"direction": direction, "repeats": repeats, "expired": expired, "random_state": random_state}

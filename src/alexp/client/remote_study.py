@@ -18,7 +18,7 @@ from alexp.algorithms import AssumptionWarning
 from alexp.algorithms.base import IfTold, RoundArguments, check_reward
 from alexp.algorithms.log import Recommendation, Trial, UnknownTrialError
 from alexp.algorithms.statements import DELTA, ModelCheck, StopReport
-from alexp.client.tables import table_problem
+from alexp.client.tables import results_of, table_problem
 from alexp.client.transport import HttpTransport, new_key, without_none
 from alexp.common import notebook
 from alexp.common.arrays import Action, FloatArray, IntArray
@@ -252,6 +252,10 @@ class RemoteStudy:
         """
         answer = self._write("candidates", table_problem(table, models, reading or {}), key)
         return [int(number) for number in answer["candidates"]]
+
+    def learn_from(self, campaigns: Mapping[str, TableSource], reward: str = "reward", key: str | None = None) -> None:
+        """Learn from old campaigns, DataFrames or paths of files by name, for all workers; see `Study.learn_from`."""
+        self._write("learn", {"memory": results_of(campaigns), "reward": reward}, key)
 
     def heartbeat(self, trials: AnyTrial | Iterable[AnyTrial], lease: float | None = None) -> None:
         """Restart the leases of trials that this worker still measures; see `Study.heartbeat`."""

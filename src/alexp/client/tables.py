@@ -38,6 +38,11 @@ def table_problem(table: TableSource, models: Mapping[str, Features] | None, opt
     return out | without_none(dict(options))
 
 
+def results_of(campaigns: Mapping[str, TableSource]) -> State:
+    """Results of old campaigns by name."""
+    return {name: _file(Path(one)) if isinstance(one, str | Path) else _columns(one) for name, one in campaigns.items()}
+
+
 def _file(path: Path) -> State:
     """A file as it is."""
     return {"name": path.name, "content": b64encode(read_bytes(path)).decode()}

@@ -2,7 +2,7 @@
 
 The core asks for a function by its role, `backend("draw_on_device")(weights, rng)`. `alexp.gpu` and `alexp.parts`
 register them; each is imported when one of its functions is first asked for, so that an installation for one CPU needs
-neither PyTorch nor CuPy nor Dask.
+neither PyTorch nor CuPy nor Dask. A table asks in the same way for the mixture that learns from an old campaign.
 """
 
 from __future__ import annotations
@@ -21,13 +21,16 @@ Role = Literal[
     "draw_on_device",  # (weights, rng) -> a number drawn by weights in an array of a device
     "enumerating_card",  # (device) -> name of the card that subsets are enumerated on, or None
     "engine_for",  # (matrices) -> the engine that computes on candidates in parts
+    "learned_moments",  # (models, places, rewards) -> mean and variance of every candidate under a mixture
     "level_subsets",  # as `level_mixture`, for subsets that are enumerated
     "part_rows",  # (engine, name, matrix, n_rows) -> RemoteRows in parts, checked
     "ratio_subsets",  # as `ratio_mixture`, for subsets that are enumerated
     "subset_posteriors",  # (models, ridge) -> Posteriors of subsets that are enumerated
 ]
 
-_PROVIDERS = {"engine_for": "alexp.parts", "part_rows": "alexp.parts"}  # of all other roles: alexp.gpu
+_PROVIDERS = {
+    "engine_for": "alexp.parts", "part_rows": "alexp.parts", "learned_moments": "alexp.algorithms.evidence_mixture",
+}  # of all other roles: alexp.gpu  # fmt: skip
 _IN_PARTS = ("dask", "alexp")  # libraries whose matrices are in parts
 _REGISTERED: dict[str, Callable[..., Any]] = {}
 _CUDA = re.compile(r"cuda(:\d+)?")

@@ -26,6 +26,7 @@ EXTRAS = {
     "torch": "alexp[gpu]",
     "array_api_compat": "alexp[gpu]",
     "cupy": "alexp[gpu]",
+    "baybe": "alexp[integrations]",
     "celer": "alexp-experiments[bench]",
     "skglm": "alexp-experiments[bench]",
     "botorch": "alexp-experiments[peers]",
@@ -39,6 +40,7 @@ _NAMES = {
     "httpx": "HTTPX",
     "plotly": "Plotly",
     "rdkit": "RDKit",
+    "baybe": "BayBE",
 }
 
 

@@ -123,7 +123,7 @@ def kernel_models(blocks_of: Mapping[str, Rows], choice: KernelChoice, n_first: 
             kernels.append(kernel)
             masses.append(1.0 / len(fitted))
             families.append(family)
-            variance = _variance(kernel, blocks_of[name]) if with_sum else 0.0
+            variance = prior_variance(kernel, blocks_of[name]) if with_sum else 0.0
             if variance > 0.0:
                 parts.append(Scaled.of(kernel, 1.0 / (len(fitted) * variance)).on(own[family], name))
     if parts:
@@ -171,7 +171,7 @@ def _kernels(name: str, choice: Choice, rows: Rows) -> list[Kernel]:
     return fitted_together(out, rows)
 
 
-def _variance(kernel: Kernel, rows: Rows) -> float:
+def prior_variance(kernel: Kernel, rows: Rows) -> float:
     """The variance over candidates of a function drawn from the prior: mean k(x, x) - mean k(x, z)."""
     some = dense(rows[spread(rows.shape[0], _MOST_COMPARED)])
     return varying_part(kernel, some, float(np.mean(kernel.diagonal(some))))

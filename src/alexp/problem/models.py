@@ -338,6 +338,15 @@ class ModelClass:
             families=models.families,
         )
 
+    def remembering(self, memories: Mapping[str, ArrayLike], trust: Mapping[str, float] | None = None) -> ModelClass:
+        """These models, and further ones for every memory: what is expected of the N candidates already, (N,).
+
+        That is the posterior mean of an old campaign, or a simulation; see `alexp.problem.memory_models`.
+        """
+        from alexp.problem.memory_models import memory_models
+
+        return memory_models(self, memories, trust)
+
     @classmethod
     def _side_by_side(
         cls, dictionary: Maps | Matrices | Blocks | ContextMaps | PerArm, names: Sequence[str], intercept: bool

@@ -238,6 +238,12 @@ class CandidatesAdded(StudyAnswer):
     n_candidates: int
 
 
+class CampaignsLearned(StudyAnswer):
+    """How many models there are now."""
+
+    n_models: int
+
+
 class PendingTrials(StudyAnswer):
     """Pending trials, oldest first."""
 

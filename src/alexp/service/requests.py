@@ -24,6 +24,7 @@ from alexp.problem.plates import PlateArguments
 from alexp.service.security import Limits
 from alexp.study.declared import kernels_by_name, kernels_from_words
 from alexp.table.columns import Reading
+from alexp.table.files import Lines, column_lines, lines_of
 from alexp.table.table import Table
 
 Number = Annotated[float, Field(ge=-LARGEST, le=LARGEST)]
@@ -140,6 +141,32 @@ class TableFile(Body):
             raise ValueError(f"file {self.name!r}: content must be base64") from None
 
 
+Results = str | TableFile | dict[str, list[Cell | bool | None]]  # CSV text, a file, or column by column
+
+
+class MemoryBody(Body):
+    """Results of old campaigns."""
+
+    memory: dict[str, Results] = Field(
+        default_factory=dict,
+        description="Results of old campaigns by name, each as CSV text, a file or columns: those of the table that "
+        "models use, and the reward.",
+    )
+    reward: str = Field(default="reward", max_length=200, description="The column of the results in memory.")
+
+    def campaigns(self, limits: Limits) -> dict[str, Lines]:
+        """The results as lines; raises if they are too many."""
+        out = {}
+        for name, given in self.memory.items():
+            if isinstance(given, dict):
+                out[name] = column_lines(given, name)
+            else:
+                file = (given.data(), given.name) if isinstance(given, TableFile) else (given, name)
+                out[name] = lines_of(*file)
+            _check("results", len(out[name].rows), limits.candidates)
+        return out
+
+
 class TableBody(Body):
     """A table of candidates; further descriptions of them, if there are any."""
 
@@ -203,8 +230,8 @@ class TableBody(Body):
         return table
 
 
-class TableProblem(TableBody):
-    """A table of candidates, and what its models are."""
+class TableProblem(TableBody, MemoryBody):
+    """A table of candidates, what its models are, and old campaigns."""
 
     model_config = _examples(_EXAMPLE_PROBLEM)
 
@@ -219,7 +246,10 @@ class TableProblem(TableBody):
         """The table; raises if it or its features exceed the limits."""
         table = super().table(limits, **stated)
         _check("features", sum(values.size for values in table.features().values()), limits.features)
-        return table
+        if not self.memory:
+            return table
+        with _prefixed("memory"):
+            return table.with_memory(self.campaigns(limits), self.reward)
 
     def build(self, limits: Limits) -> Built:
         """Models and the table; raises if they exceed the limits."""
@@ -708,6 +738,17 @@ class NewCandidates(TableBody):
     model_config = _examples({"csv": "solvent,celsius\nmethanol,20\nmethanol,60\n"})
 
     kind: Literal["table"] = "table"
+    worker: Worker = None
+    key: Key = None
+
+
+class OldCampaigns(MemoryBody):
+    """Old campaigns that a study of a table learns from."""
+
+    model_config = _examples(
+        {"memory": {"2023": "solvent,celsius,yield\nwater,60,55\nmethanol,20,31\nwater,20,40\n"}, "reward": "yield"}
+    )
+
     worker: Worker = None
     key: Key = None
 

@@ -508,6 +508,18 @@ def trial_routes(studies: StudyCache, limits: Limits) -> APIRouter:
 
         return answer(studies.use(name, work, caller.worker(body.worker), fields_of(body)))
 
+    @router.post("/learn", response_model=answers.CampaignsLearned, responses=_WRITES, summary="Learn from campaigns")
+    def learn(name: StudyName, body: requests.OldCampaigns, caller: Called) -> Response:
+        """Further models for every old campaign, for all workers; the rewards tell what they are worth."""
+        key = caller.key(body.key)
+
+        def work(opened: OpenStudy) -> State:
+            study = opened.study
+            study.learn_from(body.campaigns(limits), body.reward, key)
+            return {"n_models": study.algorithm.models.n_models}
+
+        return answer(studies.use(name, work, caller.worker(body.worker), fields_of(body)))
+
     @router.get("/pending", response_model=answers.PendingTrials, responses=problems(404), summary="Pending trials")
     def pending(name: StudyName) -> Response:
         """Pending trials with their workers and leases, oldest first."""

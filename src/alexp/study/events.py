@@ -35,10 +35,11 @@ from alexp.study.errors import damaged
 from alexp.table.encoding import Arrivals
 
 LIBRARY = version("alexp")
-Kind = Literal["ask", "tell", "observe", "abandon", "fail", "amend", "retract", "arm", "add"]
+Kind = Literal["ask", "tell", "observe", "abandon", "fail", "amend", "retract", "arm", "add", "learn"]
 FAILED: Literal["failed"] = "failed"  # in place of a reward, in results
 AMENDS = ("amend", "retract")
-RERUNS = (*AMENDS, "arm", "add")  # kinds after which the run may be repeated as a whole
+GROWS = ("arm", "add", "learn")  # kinds after which the problem is larger; of no trial
+RERUNS = (*AMENDS, *GROWS)  # kinds after which the run may be repeated as a whole
 
 _EVERY_BELIEF = 256  # the beliefs of the first trials are all recorded, later ones on a grid of steps of 2 %
 MOST_MODELS = 1024  # of larger classes only the leading models are recorded
@@ -121,7 +122,7 @@ class Detail(TypedDict, total=False):
     Asks that were decided on a device have `decided`. Asks and observations of contextual rounds have `offer`, new arms
     their name, failures their reason as `note`; `replicate` is the trial that an observation measured again. Where
     several objectives are measured, `values` has all of a reward by name, and the column of the reward the first. New
-    candidates are `added`: their cells, their features, and how these were made.
+    candidates are `added`: their cells, their features, and how these were made; so is what was learned from campaigns.
     """
 
     only: IntArray
@@ -144,7 +145,7 @@ class Event:
     measurement (a new trial with its reward); `amend` the reward that replaces an earlier one, which stays in the log;
     `fail` a trial whose experiment failed, pending or with a reward that the failure replaces; `abandon` and `retract`
     only the trial's number; `arm` a new arm, its number as the candidate, and no trial (-1); `add` new candidates, the
-    number of the first as the candidate, and no trial.
+    number of the first as the candidate, and no trial; `learn` old campaigns, and neither.
     `key`, the idempotency key of the call, and `chain`, the checksum, are set when the event is written.
     """
 

@@ -531,7 +531,7 @@ def describe(wrote: Sequence[Event]) -> str:
         return "nothing"
     more = f" and {len(wrote) - 1} more" if len(wrote) > 1 else ""
     what = f"the {wrote[0].kind} of trial {wrote[0].trial}"
-    return {"arm": "a new arm", "add": "new candidates"}.get(wrote[0].kind, what) + more
+    return {"arm": "a new arm", "add": "new candidates", "learn": "old campaigns"}.get(wrote[0].kind, what) + more
 
 
 def same_call(key: str | None, events: Sequence[Event], kind: str, number: int) -> None:

@@ -14,7 +14,7 @@ from sqlalchemy.engine import Connection
 from alexp.common.arrays import AnyArray
 from alexp.common.codec import fingerprint, inflate
 from alexp.study.errors import damaged
-from alexp.study.events import digest
+from alexp.study.events import GROWS, digest
 from alexp.study.storage import arrays, damage_errors, events, leases, snapshots, studies
 from alexp.study.view import StudySummary
 
@@ -135,7 +135,7 @@ _STATES = (("tell", "observe", "amend"), ("abandon", "retract"), ("fail",))  # t
 def _ends(connection: Connection) -> dict[tuple[int, str], int]:
     """Number of trials by study and kind of their last event, for trials with an event after their ask."""
     key = (events.c.study_id, events.c.trial)
-    after = sa.select(*key, sa.func.max(events.c.seq).label("seq")).where(events.c.kind.not_in(("ask", "arm", "add")))
+    after = sa.select(*key, sa.func.max(events.c.seq).label("seq")).where(events.c.kind.not_in(("ask", *GROWS)))
     last = after.group_by(*key).subquery()
     same = sa.and_(events.c.study_id == last.c.study_id, events.c.seq == last.c.seq)
     group = (events.c.study_id, events.c.kind)

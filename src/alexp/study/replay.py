@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import isclose, nan
 from time import perf_counter
-from typing import NotRequired, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 import numpy as np
 
@@ -30,9 +30,11 @@ from alexp.problem.plates import PlateLimits
 from alexp.study.errors import ReplayError
 from alexp.study.events import (
     AMENDS,
+    GROWS,
     RERUNS,
     Detail,
     Event,
+    Kind,
     StoredOffer,
     belief,
     belief_is_due,
@@ -97,7 +99,7 @@ class Replica:
             start, fails = perf_counter(), event.kind == "fail" and event.trial not in self.algorithm.log.pending
             corrects = event.kind in AMENDS or (fails and not self.is_whole)
             with quietly():  # the process that told these rewards was warned
-                if event.kind in ("arm", "add"):
+                if event.kind in GROWS:
                     self._correct()
                 if corrects:
                     self._gather(event)
@@ -208,7 +210,7 @@ class Replica:
             algorithm.take_failure(algorithm.check_fail(event.trial, detail_of(event).get("note", ""), "amend"))
         elif event.kind == "arm":
             algorithm.add_arm(algorithm.check_arm(detail_of(event)["arm"]))
-        elif event.kind == "add":
+        elif event.kind in ("add", "learn"):
             self._take_candidates(detail_of(event)["added"])
         else:
             raise ReplayError(f"event {event.seq} is of unknown kind {event.kind!r}; install a newer version")
@@ -345,15 +347,16 @@ class Replica:
         )
 
     def add_candidates(self, arrivals: Arrivals) -> Event:
-        """Add candidates that `check_candidates` has accepted."""
+        """Add candidates that `check_candidates` has accepted, or learn what `check_campaigns` has."""
         start, detail = perf_counter(), compress({"added": arrivals})
-        first = self._take_candidates(detail_of(Event(0, "add", -1, detail=detail))["added"])  # as other processes do
-        return self._count_rerun(Event(self.n_events, "add", -1, candidate=first, detail=detail), start)
+        kind: Kind = "learn" if "learned" in arrivals else "add"
+        first = self._take_candidates(detail_of(Event(0, kind, -1, detail=detail))["added"])  # as other processes do
+        return self._count_rerun(Event(self.n_events, kind, -1, candidate=first, detail=detail), start)
 
-    def _take_candidates(self, arrivals: Arrivals) -> int:
-        """Add candidates as the log has them; the number of the first."""
+    def _take_candidates(self, arrivals: Arrivals) -> int | None:
+        """Add candidates as the log has them; the number of the first, None where campaigns were learned from."""
         self.added.append(arrivals)
-        return self.algorithm.take_candidates(arrivals)[0]
+        return next(iter(self.algorithm.take_candidates(arrivals)), None)
 
     def amend(self, changes: Mapping[int, Entry], notes: Mapping[int, str] | None = None) -> list[Event]:
         """Amend rewards by checked trial ids, retract those with None; uses what `prepare_amend` has computed.
@@ -420,6 +423,10 @@ class Replica:
                 f"most {_megabytes(MOST_FEATURES)} at once; add them in several calls"
             )
         return arrivals
+
+    def check_campaigns(self, campaigns: Mapping[str, Any], reward: str) -> Arrivals:
+        """What `learn_from` would learn; raises if it does not fit. Changes nothing."""
+        return self.algorithm.check_campaigns(campaigns, reward)
 
     def check_pending(self, trial: Trial | int | str) -> int:
         """Id of a pending trial; raises if it is not pending. Changes nothing."""

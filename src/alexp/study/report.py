@@ -192,7 +192,8 @@ def _models(view: StudyView) -> str:
             drawn += _figure("returns", "Hallucinated returns behind the leader", note)
         drawn = f'<div class="two">{drawn}</div>'
     tables = _leaders(standing) + _ruled_out(view, standing)
-    return _section(title, f"<p>{_verdict(standing)}</p>", drawn, tables)
+    past = "".join(f"<p>{escape(memory.sentence)}</p>" for memory in standing.memories)
+    return _section(title, f"<p>{_verdict(standing)}</p>{past}", drawn, tables)
 
 
 def _verdict(standing: Standing) -> str:

@@ -330,6 +330,22 @@ class Study:
             raise ValueError(f"key {key!r} was used before, for other candidates; another call needs another key")
         return list(range(first, first + len(cells)))
 
+    def learn_from(self, campaigns: Mapping[str, Any], reward: str = "reward", key: str | None = None) -> None:
+        """Learn from old campaigns, {name: results}, for all workers of a study of a table.
+
+        Results are data frames, files or studies. Each campaign becomes further models with prior weight, see
+        `Table.with_memory`, which does the same before a study begins. What was learned is stored: the old results are
+        not needed again.
+        """
+        _, events = self._follower.act(
+            lambda replica: replica.check_campaigns(campaigns, reward),
+            lambda replica, arrivals: [replica.add_candidates(arrivals)],
+            key=key,
+        )
+        same_call(key, events, "learn", 1)
+        if not set(detail_of(events[0])["added"].get("learned", {})) <= set(campaigns):
+            raise ValueError(f"key {key!r} was used before, for other campaigns; another call needs another key")
+
     # -- telling -----------------------------------------------------------------------------------------------
 
     def tell(

@@ -214,6 +214,16 @@ class Leader:
 
 
 @dataclass(frozen=True)
+class Memory:
+    """An old campaign: the weight of its models before the first reward and now, and what that means in words."""
+
+    name: str
+    prior: float
+    q: float
+    sentence: str
+
+
+@dataclass(frozen=True)
 class History:
     """Probabilities and returns of the leading models in earlier rounds.
 
@@ -245,6 +255,7 @@ class Standing:
     n_ruled_out : how many have a probability below 1 / (100 M).
     ruled_out : names of the first of them.
     history : None if it was not requested.
+    memories : old campaigns, where q is a posterior.
     """
 
     meaning: str
@@ -255,6 +266,7 @@ class Standing:
     n_ruled_out: int
     ruled_out: list[str]
     history: History | None
+    memories: list[Memory]
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ from alexp.study.view import (
     Explanation,
     History,
     Leader,
+    Memory,
     Money,
     NotedEvent,
     Pareto,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 _CERTIFIED_WORK = 20_000_000  # models x candidates up to which certificates are computed
 _MOST_POINTS = 2001  # of a curve
 _MOST_NAMES = 200  # of models that are ruled out
+_TELLING = 3.0  # odds from which on rewards speak for or against a memory
 _CONTEXTUAL = (
     "Rounds are contextual: recommendation and stopping depend on the round, see best(context=...) and "
     "stop_report(context=...)"
@@ -288,7 +290,38 @@ def _standing(
         n_ruled_out=int(out.size),
         ruled_out=[names[int(j)] for j in out[:_MOST_NAMES]],
         history=_history(algorithm.n_told, q, recorded, leaders, options.delta) if options.history else None,
+        memories=_memories(algorithm, q),
     )
+
+
+def _memories(algorithm: Algorithm, q: FloatArray) -> list[Memory]:
+    """What old campaigns were worth so far."""
+    if algorithm.weights_mean != "posterior" or not (algorithm.models.encoding or {}).get("memories"):
+        return []
+    from alexp.table.memory import worth
+
+    return [
+        Memory(name, prior, now, memory_sentence(name, prior, now, algorithm.n_told))
+        for name, (prior, now) in worth(algorithm.models, q).items()
+    ]
+
+
+def memory_sentence(name: str, prior: float, now: float, n_told: int) -> str:
+    """How much a campaign was worth: the weight of its models beside their prior weight, and the odds between the two.
+
+    >>> memory_sentence("2023", 0.4, 0.5, 12)
+    "Whether the past helps is open: the models of '2023' had 40% of the weight before the first reward and 50% now."
+    """
+    odds = now * (1.0 - prior) / max((1.0 - now) * prior, 1e-300)
+    before = f"the models of {name!r} had {prior:.0%} of the weight before the first reward"
+    if n_told == 0:
+        return f"Nothing is known yet of what the past is worth: {before}."
+    after = f"{before} and {now:.0%} now"
+    if odds >= _TELLING:
+        return f"The past helps: {after}, odds of {min(odds, 1e6):.3g} to 1."
+    if odds <= 1.0 / _TELLING:
+        return f"The past is of little use here: {after}, odds of 1 to {min(1.0 / max(odds, 1e-6), 1e6):.3g}."
+    return f"Whether the past helps is open: {after}."
 
 
 def _history(n_told: int, now: FloatArray, recorded: Recorded, leaders: list[Leader], delta: float) -> History:
@@ -311,9 +344,7 @@ def _likeliest(q: FloatArray | NarrowArray, delta: float) -> int:
 
 def _recorded(belief: BeliefRecord, values: NarrowArray, models: list[int]) -> FloatArray:
     """Recorded values of the models; NaN where not recorded."""
-    if "models" not in belief:
-        return np.asarray(values[models], dtype=np.float64)
-    place = {int(j): k for k, j in enumerate(belief["models"])}
+    place = {int(j): k for k, j in enumerate(belief.get("models", range(values.size)))}  # later there may be more
     return np.array([values[place[j]] if j in place else np.nan for j in models], dtype=np.float64)
 
 

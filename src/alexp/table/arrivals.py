@@ -20,6 +20,7 @@ from alexp.table.encoding import (
     Encoding,
     Feature,
     StoredWords,
+    extended,
     side_by_side,
     stored_feature,
 )
@@ -34,9 +35,9 @@ def encoding_of(models: ModelClass, domain: Domain) -> Encoding:
     """How the models were made of a table, or an error that says why candidates cannot be added to them."""
     if models.encoding is None or not isinstance(domain, FiniteSet) or not hasattr(domain.candidates, "iloc"):
         raise TypeError(
-            "candidates can be added to models that an alexp.Table made, with kernels that can be stored; these are "
-            "models of your own, and nothing says which features a new candidate has. Pass the Table in place of "
-            "models and domain"
+            "candidates and old campaigns can be added to models that an alexp.Table made, with kernels that can be "
+            "stored; these are models of your own, and nothing says which features a new candidate has. Pass the Table "
+            "in place of models and domain"
         )
     return cast(Encoding, models.encoding)
 
@@ -92,7 +93,15 @@ def arriving(models: ModelClass, domain: Domain, table: Table) -> Arrivals:
             name: _with_words(name, words, cells[column], new) for name, words in by_name.items()
         }
     _say_what_is_new(new, encoding, fresh, columns, domain)
-    return {"cells": cells, "features": dict(features), "encoding": out}
+    arrivals: Arrivals = {"cells": cells, "features": dict(features), "encoding": out}
+    if memories := encoding.get("memories"):
+        from alexp.table.memory import expected, without_memories
+
+        alone = {**arrivals, "encoding": cast(Encoding, {**out, "memories": {}})}
+        larger = extended(without_memories(models), domain, cast(Arrivals, alone))
+        for name, campaign in memories.items():
+            arrivals["features"][name] = expected(*larger, campaign)[domain.n_candidates :, None]
+    return arrivals
 
 
 def understood(models: ModelClass, domain: Domain, table: Table) -> Understood:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
-from typing import Any, Literal, Self, TypedDict
+from typing import Any, Literal, NotRequired, Self, TypedDict
 
 import numpy as np
 
@@ -136,10 +136,22 @@ class StoredWords(DescribedColumns):
     values: AnyArray
 
 
+class OldResults(TypedDict):
+    """The results of an old campaign: `rewards` (k,), and the candidates that they are of, `places` (k,).
+
+    A place of -1 is none of the candidates; `cells` has those results in their order, by column that models use.
+    """
+
+    rewards: AnyArray
+    places: AnyArray
+    cells: dict[str, list[Any]]
+
+
 class Encoding(TypedDict):
     """How an `alexp.Table` made models of its columns, as plain data.
 
-    Components have the feature of a column of numbers, None for words; `described` holds descriptions of words.
+    Components have the feature of a column of numbers, None for words; `described` holds descriptions of words,
+    `memories` the old campaigns whose models are behind the others.
     """
 
     columns: list[State]  # name, kind, unit and whether it is used, of all columns
@@ -148,6 +160,7 @@ class Encoding(TypedDict):
     described: dict[str, dict[str, StoredWords]]
     kernels: Packable
     intercept: bool
+    memories: NotRequired[dict[str, OldResults]]
 
 
 def stored_feature(feature: Feature) -> State:
@@ -248,12 +261,14 @@ def _of_components(
 class Arrivals(TypedDict):
     """Candidates that are added, as plain data: their cells by column, their features, and the encoding they need.
 
-    `features` (k, d) by name of the matrix; new words and bits have columns behind those there were.
+    `features` (k, d) by name of the matrix or memory; new words and bits have columns behind those there were. Where a
+    run learns from old campaigns there are no new candidates, and `learned` has what these expect of all candidates.
     """
 
     cells: dict[str, list[Any]]
     features: dict[str, AnyArray]
     encoding: Encoding
+    learned: NotRequired[dict[str, AnyArray]]
 
 
 def extended(models: ModelClass, domain: FiniteSet, arrivals: Arrivals) -> tuple[ModelClass, FiniteSet]:
@@ -265,22 +280,31 @@ def extended(models: ModelClass, domain: FiniteSet, arrivals: Arrivals) -> tuple
     cells = {name: [*before[name].to_list(), *arrivals["cells"][name]] for name in before.columns}
     n_new = len(next(iter(arrivals["cells"].values())))
     matrices = {name: _below(old, arrivals["features"][name]) for name, old in _matrices(models, encoding).items()}
+    memories = {name: matrices.pop(name)[:, 0] for name in encoding.get("memories", {}) if name in matrices}
+    memories |= arrivals.get("learned", {})
     components: dict[str, Any] = {}
     for name, stored in encoding["components"].items():
         own = np.array(cells[name]) if stored is None else Feature.from_dict(stored).encoded(cells[name])
         components[name] = {
             title: _of_words(cells[name], words) for title, words in encoding["described"].get(name, {}).items()
         } or own
-    batches = (*(models.batches or (domain.n_candidates,)), n_new)
+    batches = (*(models.batches or (domain.n_candidates,)), n_new) if n_new else models.batches
     out = make_models(matrices, components, kernels_stored(encoding["kernels"]), encoding["intercept"], batches)
+    out = out.remembering(memories, trusts(memories, batches[0] if batches else len(before))) if memories else out
     out.encoding, out._scales = dict(encoding), models._scales
-    return out, FiniteSet(pd.DataFrame(cells))
+    return out, FiniteSet(pd.DataFrame(cells)) if n_new else domain
+
+
+def trusts(memories: Mapping[str, AnyArray], n_first: int) -> dict[str, float]:
+    """The share that each memory knows: the variance of its column over the first candidates."""
+    return {name: min(float(np.var(column[:n_first])), 1.0) for name, column in memories.items()}
 
 
 def _matrices(models: ModelClass, encoding: Encoding) -> dict[str, FloatArray]:
-    """The matrices of features by name, as the dictionary has them: behind the columns of components."""
+    """Matrices and memories by name, as the dictionary has them: behind the columns of components."""
     assert isinstance(models.dictionary, Matrices)
-    names, sizes, table = list(encoding["matrices"]), models.dictionary.sizes, models.dictionary.table
+    sizes, table = models.dictionary.sizes, models.dictionary.table
+    names = [*encoding["matrices"], *(models.encoding or {}).get("memories", {})]
     edges = np.cumsum([0, *sizes])[len(sizes) - len(names) :]
     return {name: table[:, low:high] for name, (low, high) in zip(names, pairwise(edges), strict=True)}
 

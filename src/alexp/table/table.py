@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import numpy as np
 
@@ -37,6 +38,7 @@ from alexp.table.encoding import (
     Encoding,
     Feature,
     FeatureMatrix,
+    OldResults,
     Source,
     StoredWords,
     described_columns,
@@ -123,6 +125,7 @@ class Table:
         self._lines, self._options = lines, options.checked(lines)
         self._columns, self._kept, self._remarks = _columns(lines, self._options)
         self._descriptions: dict[str, DescribedBy] = {}
+        self._memories: dict[str, tuple[Any, str]] = {}  # old campaigns, and their columns of results
 
     @classmethod
     def read(
@@ -287,6 +290,41 @@ class Table:
                 )
         return self._kept
 
+    def with_memory(self, campaigns: Mapping[str, Any], reward: str = "reward") -> Table:
+        """The table with old campaigns, each of which gets further models: what it expects of our candidates is one
+        more column, alone and beside every other model, whose scale and offset are learned.
+
+        Half of the prior weight is theirs for one campaign, so that one that is worth nothing costs little.
+
+        Parameters
+        ----------
+        campaigns : {name: results}. Results are a data frame, the path of a file, another Table, or a study or run of a
+            table. Columns that models use are matched by name, and read as those of this table; others do not matter.
+            A result of a candidate that this table has needs no more than its id.
+        reward : the column of the results. They may be in any unit and in either direction. Lines without a number
+            there are left out.
+        """
+        from alexp.table.memory import check_names
+
+        check_names(campaigns, [*self._memories, *self._matrices(), OWN])
+        out = copy(self)
+        out.__dict__.pop("understood", None)
+        out._memories = {**self._memories, **{name: (source, reward) for name, source in campaigns.items()}}
+        out._campaigns()  # raises
+        return out
+
+    def _campaigns(self) -> dict[str, tuple[OldResults, str]]:
+        """Old campaigns, and a remark on each."""
+        if not self._memories:
+            return {}
+        from alexp.table.memory import read_campaign
+
+        encoding = cast(Encoding, self._encoding(self._matrices(), self._components(), AUTO, True))
+        return {
+            name: read_campaign(name, one, encoding, self.domain, reward)
+            for name, (one, reward) in self._memories.items()
+        }
+
     # -- what it is ----------------------------------------------------------------------------------------------
 
     @property
@@ -318,6 +356,7 @@ class Table:
             known = described.array is not None or described.telling
             n_features = described.matrix.values.shape[1] if known else 0
             remarks.append(f"description {name!r}: {n_features} features, {described.matched}")
+        remarks += [remark for _, remark in self._campaigns().values()]
         return Understood(
             f"{self._lines.path}, {self._lines.format}", self.n_candidates, tuple(columns), tuple(remarks)
         )
@@ -336,7 +375,7 @@ class Table:
         With "auto", columns of words (and numbers beside them) are components: products, sums and joined descriptors,
         as `ModelClass.from_components` makes them. Columns of numbers alone, every description, and fingerprints and
         descriptors of SMILES get a model each and kernels that fit, and one model has all together. Other choices are
-        those of `ModelClass.from_matrices`, with words as columns of 0 and 1.
+        those of `ModelClass.from_matrices`, with words as columns of 0 and 1. Models of old campaigns come last.
         """
         found, components = self._matrices(), self._components()
         if kernels != AUTO:
@@ -355,7 +394,11 @@ class Table:
             matrices = {}
         out = make_models(matrices, components, kernels, intercept)
         out.encoding = self._encoding({name: found[name] for name in matrices}, components, kernels, intercept)
-        return out
+        if not self._memories:
+            return out
+        from alexp.table.memory import with_memories
+
+        return with_memories(out, self.domain, {name: own for name, (own, _) in self._campaigns().items()})
 
     def _encoding(
         self,

@@ -213,6 +213,7 @@ function fillLeaders(place, view) {
     h("h3", { id: "leaders" }, "The leading models"),
     table("The leading models", headings, rows, [1, ...(chose ? [2] : [])]),
     h("p", { class: "hint" }, out),
+    standing.memories.map(({ sentence }) => h("p", {}, sentence)),
   );
 }
 
