@@ -26,11 +26,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from alexp.algorithms import EvidenceMixture
+from alexp.algorithms import Algorithm, EvidenceMixture
 from alexp.algorithms.assumptions import quietly
 from alexp.common.arrays import BoolArray, FloatArray
 from alexp.common.codec import State
 from alexp.problem import Arms, ModelClass
+from alexp.problem.contextual import Given
 from alexp.rivals import LinUCB
 from alexp_experiments.contextual.playing import Pick
 from alexp_experiments.contextual.routing import BLOCKS, routing_stream
@@ -38,7 +39,14 @@ from alexp_experiments.contextual.streams import ContextRound, ContextStream
 from alexp_experiments.core.runner import spread
 
 LAST = 2000  # rounds that the last column is about
+CORRELATION = 0.8  # of the arms' coefficients; the evidence of the training prompts is largest there
 NAMES = ("small", "large")
+VOWPAL = {
+    "Vowpal Wabbit": "--cb_explore_adf -q xa",
+    "Vowpal Wabbit, squarecb": "--cb_explore_adf --squarecb -q xa",
+    "Vowpal Wabbit, squarecb, gamma 1000": "--cb_explore_adf --squarecb --gamma_scale 1000 -q xa",
+    "Vowpal Wabbit, softmax": "--cb_explore_adf --softmax --lambda 10 -l 2 -q xa",
+}
 
 
 @dataclass(frozen=True)
@@ -110,17 +118,26 @@ class Router(NamedTuple):
     learn: Callable[[int, bool], None]
 
 
-def _ours(prompts: Prompts, seed: int, sets: Sequence[str], kind: str, settings: State) -> Router:
-    """An algorithm of `alexp` on some sets and their unions; "union" for the union of all alone."""
+def _ours(
+    prompts: Prompts,
+    seed: int,
+    sets: Sequence[str],
+    union: bool = False,
+    correlation: float = CORRELATION,
+    make: type[Algorithm] = EvidenceMixture,
+    **settings: Given,
+) -> Router:
+    """An algorithm of `alexp` on some sets and their unions, or on the `union` of all alone.
+
+    Told whether an answer was right where the likelihood is "bernoulli", and elsewhere that less the cost.
+    """
     arms, chosen = Arms(NAMES), {name: prompts.sets[name] for name in sets}
-    if kind != "sets":
+    if union:
         chosen = {"all": [place for places in chosen.values() for place in places]}
-    models = ModelClass.per_arm(chosen, arms, unions=kind == "sets" and len(chosen) > 1)
-    known = {"likelihood": "bernoulli", "cost": [0.0, prompts.cost]} if "algorithm" not in settings else {}
-    make = settings.get("algorithm", EvidenceMixture)
-    rest = {name: value for name, value in settings.items() if name != "algorithm"}
+    models = ModelClass.per_arm(chosen, arms, unions=len(chosen) > 1, correlation=correlation)
+    known = {"cost": [0.0, prompts.cost]} if "likelihood" in settings else {}
     with quietly():
-        run = make(models, arms, random_state=seed, log_features="none", **known, **rest)
+        run = make(models, arms, random_state=seed, log_features="none", **known, **settings)
     trials = list[int]()
 
     def decide(context: FloatArray) -> int:
@@ -157,17 +174,22 @@ def _vowpal(prompts: Prompts, seed: int, arguments: str) -> Router:
 
 def entrants(prompts: Prompts) -> dict[str, Callable[[int], Router]]:
     """Who routes, by name."""
-    sets = list(prompts.sets)
-    ours = partial(_ours, prompts)
-    out: dict[str, Callable[[int], Router]] = {
-        "all sets and unions": lambda seed: ours(seed, sets, "sets", {}),
-        **{f"{name} alone": partial(ours, sets=[name], kind="sets", settings={}) for name in sets},
-        "all sets and unions, Gaussian": lambda seed: ours(seed, sets, "sets", {"algorithm": EvidenceMixture}),
-        "LinUCB": lambda seed: ours(seed, sets, "union", {"algorithm": LinUCB, "noise_std": 0.4, "reward_bound": 1.0}),
-        "Thompson": lambda seed: ours(seed, sets, "union", {"algorithm": EvidenceMixture, "rule": "thompson"}),
-        "Vowpal Wabbit": lambda seed: _vowpal(prompts, seed, "--cb_explore_adf -q xa"),
-        "Vowpal Wabbit, squarecb": lambda seed: _vowpal(prompts, seed, "--cb_explore_adf --squarecb -q xa"),
+    sets, right = list(prompts.sets), {"likelihood": "bernoulli"}
+    linucb = {"make": LinUCB, "noise_std": 0.4, "reward_bound": 1.0}
+    kinds: dict[str, State] = {
+        "all sets and unions": right,
+        **{f"{name} alone": {"sets": [name], **right} for name in sets},
+        "independent arms": {"correlation": 0.0, **right},
+        "independent arms, Gaussian": {"correlation": 0.0},
+        "LinUCB": {"union": True, "correlation": 0.0, **linucb},
+        "Thompson": {"union": True, "correlation": 0.0, "rule": "thompson"},
+        "Thompson, logistic": {"union": True, "correlation": 0.0, "rule": "thompson", **right},
     }
+    out: dict[str, Callable[[int], Router]] = {
+        name: partial(_ours, prompts, **{"sets": sets, **settings}) for name, settings in kinds.items()
+    }
+    for name, arguments in VOWPAL.items():
+        out[name] = partial(_vowpal, prompts, arguments=arguments)
     return out
 
 
