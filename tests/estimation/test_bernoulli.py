@@ -5,6 +5,7 @@ import pytest
 from numpy.polynomial.hermite_e import hermegauss
 
 from alexp.estimation.mixture.bernoulli import (
+    BEHIND,
     CONSTANT,
     FREE,
     PENDING,
@@ -151,9 +152,11 @@ def test_far_logits_stay_finite():
     fits = grid()
     for y in (1.0, 0.0) * 20:
         fits.update(np.full(4, 1e3), y)
+    evidence = fits.evidence(lambda *_: np.zeros(0))
     weights = np.full((3, 2), 1.0 / 6.0)
     mean, variance = fits.moments(weights, weights, choices(np.full((1, 4), -1e4)))
-    assert np.isfinite(fits.evidence(lambda *_: np.zeros(0))[0]).all()
+    assert np.isfinite(evidence).all()
+    assert evidence[1:] == pytest.approx(evidence.max() - BEHIND)  # large coefficients contradict these rewards
     assert 0.0 <= mean[0] <= 1.0
     assert np.isfinite(variance).all()
 

@@ -19,14 +19,15 @@ C = U D U' is kept, U upper triangular with ones on its diagonal, D diagonal. Wi
 and C - h (C x)(C x)' is one pass over U (Bierman 1977), never indefinite. Columns before the first number of x that is
 not zero stay as they are: columns are kept in reverse order, because rows of correlated arms end in zeros (`PerArm`).
 
-A component that is `BEHIND` in log evidence is left alone from then on. Under the mixture itself the weight w of a
-component is a martingale, and reaches 1/2 with probability 2 w at most, 6e-7 here.
+A component that is `BEHIND` in log evidence is left alone from then on: it learns no more, and counts as being as much
+behind. Under the mixture itself the weight w of a component is a martingale, and reaches 1/2 with probability 2 w at
+most, 6e-7 here.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from math import inf
 from typing import Any
 
@@ -203,6 +204,15 @@ def sigmoid(eta: FloatArray) -> FloatArray:
     return np.asarray(0.5 * (1.0 + np.tanh(0.5 * eta)))
 
 
+def _narrowed(roots: FloatArray) -> FloatArray:
+    """Roots (m, n, D) of covariances (m, n, n), rotated into n dimensions where these are fewer."""
+    if roots.shape[1] == 1:
+        return np.asarray(np.sqrt(np.einsum("cnd,cnd->cn", roots, roots))[:, :, None])
+    if roots.shape[1] >= roots.shape[2]:
+        return roots
+    return np.asarray(np.swapaxes(np.linalg.qr(np.swapaxes(roots, 1, 2), mode="r"), 1, 2))
+
+
 class LogitGrid(MergedGrid):
     """A `PosteriorGrid` of logistic regressions.
 
@@ -219,6 +229,7 @@ class LogitGrid(MergedGrid):
     """
 
     n_constants = 0  # priors of constants are proper
+    negligible = 1e-6  # more than components have that are left behind
 
     def __init__(
         self,
@@ -258,7 +269,7 @@ class LogitGrid(MergedGrid):
         self._evidence = np.zeros(n)
         self._counts = np.zeros(2)  # rewards, and those that were 1
         self._fantasies: tuple[Pending, _Coefficients] | None = None
-        self._last: tuple[Choices, Pending, IntArray, list[tuple[IntArray, FloatArray, FloatArray]]] | None = None
+        self._last: tuple[Choices, Pending, list[tuple[IntArray, FloatArray, FloatArray]]] | None = None
 
     @property
     def n_observations(self) -> int:
@@ -295,11 +306,13 @@ class LogitGrid(MergedGrid):
 
     def evidence(self, score: Score, reach: float = 1.0) -> FloatArray:
         """Log evidence of every component, (cells, M); it is no function of residuals, and `score` is not asked."""
-        return self._evidence.reshape(self._cells, self.n_models).copy()
+        return -0.5 * self.residuals()
 
     def residuals(self) -> FloatArray:
         """Twice the negative log evidence: what penalised residuals are elsewhere, (cells, M)."""
-        return -2.0 * self._evidence.reshape(self._cells, self.n_models)
+        return -2.0 * np.maximum(self._evidence, self._evidence.max() - self._behind).reshape(
+            self._cells, self.n_models
+        )
 
     # -- predictions ---------------------------------------------------------------------------------------------
 
@@ -311,27 +324,32 @@ class LogitGrid(MergedGrid):
 
     def _logits(
         self, members: IntArray, choices: Choices, pending: Pending = NOTHING
-    ) -> Iterator[tuple[IntArray, FloatArray, FloatArray]]:
-        """Of each arm's choices: their places (n,), means of the logits (m, n), roots (m, n, D) of their covariances.
+    ) -> list[tuple[IntArray, FloatArray, FloatArray]]:
+        """Of each arm's choices: their places (n,), means of the logits (m, n), roots (m, n, r) of their covariances.
 
-        Those of all components are kept for the last choices, if these are few.
+        Those of all components that still learn are kept for the last choices, if these are few.
         """
+        learning = self._evidence > -inf
         if self._last is None or self._last[0] is not choices or self._last[1] is not pending:
-            coefficients, alive, found = self._with_pending(pending), np.flatnonzero(self._evidence > -inf), []
-            few = alive.size * len(choices) * self._means.shape[2] <= _KEPT
-            for piece in self._pieces(choices):
-                rows, own = self._extended(piece.features), alive if few else members
-                logits, spreads = np.empty((own.size, rows.shape[1])), np.empty((own.size, *rows.shape[1:]))
-                known = (one[piece.arm] for one in coefficients)
-                predict(rows, self._widths, self._starts, own, *known, logits, spreads)
-                found.append((piece.places, logits, spreads))
-            if not few:
-                yield from found
-                return
-            self._last = choices, pending, alive, found
-        some = np.searchsorted(self._last[2], members)
-        for places, logits, spreads in self._last[3]:
-            yield places, logits[some], spreads[some]
+            kept = np.flatnonzero(learning)
+            few = kept.size * len(choices) * self._means.shape[2] <= _KEPT
+            self._last = (choices, pending, self._computed(kept, choices, pending)) if few else None
+        if self._last is None or not learning[members].all():
+            return self._computed(members, choices, pending)
+        some = np.cumsum(learning)[members] - 1
+        return [(places, logits[some], roots[some]) for places, logits, roots in self._last[2]]
+
+    def _computed(
+        self, members: IntArray, choices: Choices, pending: Pending
+    ) -> list[tuple[IntArray, FloatArray, FloatArray]]:
+        coefficients, out = self._with_pending(pending), []
+        for piece in self._pieces(choices):
+            rows = self._extended(piece.features)
+            logits, spreads = np.empty((members.size, rows.shape[1])), np.empty((members.size, *rows.shape[1:]))
+            known = (one[piece.arm] for one in coefficients)
+            predict(rows, self._widths, self._starts, members, *known, logits, spreads)
+            out.append((piece.places, logits, _narrowed(spreads)))
+        return out
 
     def _with_pending(self, pending: Pending) -> _Coefficients:
         """Coefficients once pending rows were taken in; kept until the next reward, and added to."""
@@ -354,9 +372,9 @@ class LogitGrid(MergedGrid):
         members = np.flatnonzero(weights.ravel() > least)
         shares = weights.ravel()[members]
         mean, variance = np.empty((2, members.size, len(choices)))
-        for places, logits, spreads in self._logits(members, choices, pending):
-            found = probabilities(logits, np.einsum("cnd,cnd->cn", spreads, spreads))
-            mean[:, places], variance[:, places] = found
+        for places, logits, roots in self._logits(members, choices, pending):
+            mean[:, places], variance[:, places] = logits, np.einsum("cnd,cnd->cn", roots, roots)
+        mean, variance = probabilities(mean, variance)
         return members, shares / shares.sum(), mean, variance
 
     def logits(self, weights: FloatArray, choices: Choices) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -364,8 +382,8 @@ class LogitGrid(MergedGrid):
         members = np.flatnonzero(weights.ravel() > self.negligible)
         shares = weights.ravel()[members]
         mean, deviation = np.empty((2, members.size, len(choices)))
-        for places, logits, spreads in self._logits(members, choices):
-            mean[:, places], deviation[:, places] = logits, np.sqrt((spreads**2).sum(axis=2))
+        for places, logits, roots in self._logits(members, choices):
+            mean[:, places], deviation[:, places] = logits, np.sqrt((roots**2).sum(axis=2))
         return shares / shares.sum(), mean, deviation
 
     def n_normals(self, model: int) -> int:
@@ -389,11 +407,9 @@ class LogitGrid(MergedGrid):
         """The same of components by their numbers."""
         n = len(choices)
         mean, out = np.empty((numbers.size, n)), np.zeros((numbers.size, n, self.root_width(n)))
-        for places, logits, spreads in self._logits(numbers, choices):
+        for places, logits, roots in self._logits(numbers, choices):
             mean[:, places] = logits
-            if spreads.shape[2] > places.size:  # rotated into as many dimensions as there are choices
-                spreads = np.swapaxes(np.linalg.qr(np.swapaxes(spreads, 1, 2), mode="r"), 1, 2)
-            out[:, places[:, None], places[: spreads.shape[2]]] = spreads
+            out[:, places[:, None], places[: roots.shape[2]]] = roots
         return mean, out
 
     # -- state ---------------------------------------------------------------------------------------------------
