@@ -31,7 +31,7 @@ def test_the_commands_print_the_parts_of_the_page(monkeypatch, capsys):
     assert said.startswith("Clicks lost, means of 2 seeds;")
     assert head.startswith("| click rate | arms |")
     assert [row.split(" | ")[:5] for row in rows] == [
-        ["| 0.5", "3", "1 of 3", "20", rule] for rule in ("ucb", "matching")
+        ["| 0.5", "3", "1 of 3", "20", rule] for rule in ("ucb", "default")
     ]
     regrets = [bernoulli.play(bernoulli.PROBLEMS[0], "Bernoulli", "ucb", seed) for seed in range(2)]
     assert rows[0].split(" | ")[6] == f"{np.mean(regrets):.1f}"

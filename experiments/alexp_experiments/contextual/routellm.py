@@ -135,7 +135,7 @@ def _ours(
     if union:
         chosen = {"all": [place for places in chosen.values() for place in places]}
     models = ModelClass.per_arm(chosen, arms, unions=len(chosen) > 1, correlation=correlation)
-    known = {"cost": [0.0, prompts.cost]} if "likelihood" in settings else {}
+    known: State = {"cost": [0.0, prompts.cost]} if "likelihood" in settings else {}
     with quietly():
         run = make(models, arms, random_state=seed, log_features="none", **known, **settings)
     trials = list[int]()

@@ -445,7 +445,7 @@ class PerArm:
         self.lead = int(intercept)
         self.correlation = correlation if correlation == 0.0 else fraction("correlation", correlation)
         between = (1.0 - self.correlation) * np.eye(self.n_arms) + self.correlation
-        self._root: FloatArray = np.linalg.cholesky(between)
+        self._root: FloatArray = np.asarray(np.linalg.cholesky(between), dtype=np.float64)
         self._n_common = 0
         if common is not None:
             if not callable(common):
@@ -593,7 +593,7 @@ class PerArm:
         if self.features.examples and any(vectors) and any(keys):  # contexts that are both, rows of tables
             return None
         example = packed_examples(used) if self.features.examples else None
-        own = {"features": features, "arms": self._arms or self.n_arms, "intercept": bool(self.lead)}
+        own: dict[str, Any] = {"features": features, "arms": self._arms or self.n_arms, "intercept": bool(self.lead)}
         own |= {"correlation": self.correlation} if self.correlation else {}
         return {"family": "per-arm", **own, "shared": shared, "example": example}
 

@@ -297,7 +297,8 @@ class LogitGrid(MergedGrid):
         arm = 0 if self._arms is None else self._arms.arm(row)
         own = row if self._arms is None else self._arms.block(arm, row)
         seen = np.ascontiguousarray(self._extended(own[None])[:, 0])
-        absorb(seen, self._widths, self._starts, y, *(one[arm] for one in into), self._evidence)
+        means, diagonals, factors = into
+        absorb(seen, self._widths, self._starts, y, means[arm], diagonals[arm], factors[arm], self._evidence)
 
     def _extended(self, rows: FloatArray) -> FloatArray:
         """What every model sees of rows (n, P) of one block, (M, n, D)."""
@@ -306,7 +307,7 @@ class LogitGrid(MergedGrid):
 
     def evidence(self, score: Score, reach: float = 1.0) -> FloatArray:
         """Log evidence of every component, (cells, M); it is no function of residuals, and `score` is not asked."""
-        return -0.5 * self.residuals()
+        return np.asarray(-0.5 * self.residuals())
 
     def residuals(self) -> FloatArray:
         """Twice the negative log evidence: what penalised residuals are elsewhere, (cells, M)."""
@@ -342,13 +343,13 @@ class LogitGrid(MergedGrid):
     def _computed(
         self, members: IntArray, choices: Choices, pending: Pending
     ) -> list[tuple[IntArray, FloatArray, FloatArray]]:
-        coefficients, out = self._with_pending(pending), []
-        for piece in self._pieces(choices):
-            rows = self._extended(piece.features)
+        (means, diagonals, factors), out = self._with_pending(pending), []
+        for arm, places, features in self._pieces(choices):
+            rows = self._extended(features)
             logits, spreads = np.empty((members.size, rows.shape[1])), np.empty((members.size, *rows.shape[1:]))
-            known = (one[piece.arm] for one in coefficients)
+            known = (means[arm], diagonals[arm], factors[arm])
             predict(rows, self._widths, self._starts, members, *known, logits, spreads)
-            out.append((piece.places, logits, _narrowed(spreads)))
+            out.append((places, logits, _narrowed(spreads)))
         return out
 
     def _with_pending(self, pending: Pending) -> _Coefficients:
@@ -414,23 +415,19 @@ class LogitGrid(MergedGrid):
 
     # -- state ---------------------------------------------------------------------------------------------------
 
-    def state(self) -> Packable:
-        """Everything that rewards have changed; a component that is left alone has evidence 1."""
+    def state(self) -> dict[str, FloatArray]:
+        """Everything that rewards have changed; a component that is left behind has evidence 1."""
         known = np.where(self._evidence == -inf, 1.0, self._evidence)
-        means, diagonals, factors = self._coefficients
-        return {
-            "means": means, "diagonals": diagonals, "factors": factors, "evidence": known, "counts": self._counts,
-        }  # fmt: skip
+        own = {"means": self._means, "diagonals": self._diagonals, "factors": self._factors}
+        return own | {"evidence": known, "counts": self._counts}
 
     def restore(self, state: Packable) -> None:
         """Continue from `state`."""
         known = record("grid", state, {name: floats(*value.shape) for name, value in self.state().items()})
-        self._means, self._diagonals, self._factors = (known[name].copy() for name in ("means", "diagonals", "factors"))
-        self._evidence, self._counts = (
-            np.where(known["evidence"] > 0.0, -inf, known["evidence"]),
-            known["counts"].copy(),
-        )
-        self._fantasies = None
+        self._means, self._diagonals = known["means"].copy(), known["diagonals"].copy()
+        self._factors, self._counts = known["factors"].copy(), known["counts"].copy()
+        self._evidence = np.where(known["evidence"] > 0.0, -inf, known["evidence"])
+        self._fantasies = self._last = None
 
 
 class BernoulliMixture(Mixture):
