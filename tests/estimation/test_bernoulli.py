@@ -16,6 +16,7 @@ from alexp.estimation.mixture.bernoulli import (
     probabilities,
 )
 from alexp.problem.candidates import NOTHING, Choices, Pending
+from alexp.problem.models import ModelClass
 
 GROUPS = (np.array([0, 1, 1, 2, 3]), np.array([0, 2, 5]))
 DIVISORS = np.array([1.0, 2.0])
@@ -108,6 +109,42 @@ def test_arms_are_regressions_of_their_own():
     for arm in range(2):
         own = alone[arm].moments(weights, weights, choices(at[None]))
         assert (mean[arm], variance[arm]) == pytest.approx((own[0][0], own[1][0]), abs=1e-12)
+
+
+def test_correlated_arms_are_one_regression_with_that_prior():
+    """Beside a twin whose coefficients of two arms have the prior covariance [[1, rho], [rho, 1]]."""
+    rng, rho = np.random.default_rng(3), 0.8
+    models = ModelClass.per_arm({"all": [0, 1]}, 2, intercept=False, correlation=rho)
+    fits = LogitGrid(4, models.columns_flat, models.offsets, np.ones(1), (1.0,), False)
+    twin = Twin(np.ones(4))
+    twin.covariance = np.kron([[1.0, rho], [rho, 1.0]], np.eye(2))
+    for _ in range(25):
+        context, arm, y = rng.normal(size=2), int(rng.integers(2)), float(rng.random() < 0.4)
+        fits.update(models.offered(context, None)[arm], y)
+        twin.update(np.kron(np.eye(2)[arm], context), y)
+    at = rng.normal(size=2)
+    means, roots = fits.roots(0, np.array([0]), choices(models.offered(at, None)))
+    seen = np.kron(np.eye(2), at)
+    assert fits.evidence(lambda *_: np.zeros(0))[0, 0] == pytest.approx(twin.log_evidence, abs=1e-6)
+    assert means[0] == pytest.approx(seen @ twin.mean, abs=1e-5)
+    assert roots[0] @ roots[0].T == pytest.approx(seen @ twin.covariance @ seen.T, abs=1e-5)
+
+
+def test_components_that_are_left_behind_learn_no_more():
+    fits, rng = LogitGrid(2, np.array([0, 1]), np.array([0, 1, 2]), np.ones(2), (1.0,), True), np.random.default_rng(4)
+    for _ in range(200):
+        row = rng.normal(size=2)
+        fits.update(row, float(rng.random() < sigmoid(3.0 * row[0])))
+    evidence = fits.evidence(lambda *_: np.zeros(0))
+    assert evidence[0, 0] - evidence[0, 1] == BEHIND
+    before = fits.roots(0, np.array([0, 1]), choices(np.ones((1, 2))))[0]
+    restored = LogitGrid(2, np.array([0, 1]), np.array([0, 1, 2]), np.ones(2), (1.0,), True)
+    restored.restore(fits.state())
+    for one in (fits, restored):
+        one.update(np.ones(2), 0.0)
+        after = one.roots(0, np.array([0, 1]), choices(np.ones((1, 2))))[0]
+        assert after[0, 0] < before[0, 0]
+        assert after[1, 0] == before[1, 0]
 
 
 def test_roots_of_an_arm_with_several_choices():

@@ -311,9 +311,8 @@ class LogitGrid(MergedGrid):
 
     def residuals(self) -> FloatArray:
         """Twice the negative log evidence: what penalised residuals are elsewhere, (cells, M)."""
-        return -2.0 * np.maximum(self._evidence, self._evidence.max() - self._behind).reshape(
-            self._cells, self.n_models
-        )
+        known = np.maximum(self._evidence, self._evidence.max() - self._behind)
+        return np.asarray(-2.0 * known.reshape(self._cells, self.n_models))
 
     # -- predictions ---------------------------------------------------------------------------------------------
 
