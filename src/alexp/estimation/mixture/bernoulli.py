@@ -401,13 +401,9 @@ class LogitGrid(MergedGrid):
 
     def roots(self, cell: int, members: IntArray, choices: Choices) -> tuple[FloatArray, FloatArray]:
         """Means of the logits (m, n), and square roots (m, n, D) of their covariances: the best logit is the best."""
-        return self.roots_of(cell * self.n_models + members, choices)
-
-    def roots_of(self, numbers: IntArray, choices: Choices) -> tuple[FloatArray, FloatArray]:
-        """The same of components by their numbers."""
         n = len(choices)
-        mean, out = np.empty((numbers.size, n)), np.zeros((numbers.size, n, self.root_width(n)))
-        for places, logits, roots in self._logits(numbers, choices):
+        mean, out = np.empty((members.size, n)), np.zeros((members.size, n, self.root_width(n)))
+        for places, logits, roots in self._logits(cell * self.n_models + members, choices):
             mean[:, places] = logits
             out[:, places[:, None], places[: roots.shape[2]]] = roots
         return mean, out
@@ -461,7 +457,7 @@ class BernoulliMixture(Mixture):
             return super()._chances(weights, choices, rng, width, price)
         where = choices if self._units is None else self._divided(choices)[0]
         counts = optimality.evenly(weights.ravel(), optimality.LINES, rng.random())
-        mean, roots = self.grid.roots_of(members := np.flatnonzero(counts), where)
+        mean, roots = self.grid.roots(0, members := np.flatnonzero(counts), where)  # counted through all cells
         which = np.repeat(np.arange(members.size), counts[members])
         normals = rng.standard_normal((optimality.LINES, roots.shape[2]))
         logits = mean[which] + width * np.einsum("snd,sd->sn", roots[which], normals)
