@@ -47,7 +47,6 @@ VOWPAL = {
     "Vowpal Wabbit": "--cb_explore_adf -q xa",
     "Vowpal Wabbit, squarecb": "--cb_explore_adf --squarecb -q xa",
     "Vowpal Wabbit, squarecb, gamma 1000": "--cb_explore_adf --squarecb --gamma_scale 1000 -q xa",
-    "Vowpal Wabbit, softmax": "--cb_explore_adf --softmax --lambda 10 -l 2 -q xa",
 }
 
 
@@ -182,6 +181,8 @@ def entrants(prompts: Prompts) -> dict[str, Callable[[int], Router]]:
         "all sets and unions": right,
         **{f"{name} alone": {"sets": [name], **right} for name in sets},
         "correlated arms": {"correlation": CORRELATION, **right},
+        "ucb": {"rule": "ucb", **right},
+        "correlated arms, ucb": {"correlation": CORRELATION, "rule": "ucb", **right},
         "Gaussian": {},
         "LinUCB": {"union": True, **linucb},
         "Thompson": {"union": True, "rule": "thompson"},
