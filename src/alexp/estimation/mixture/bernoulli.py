@@ -29,7 +29,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from math import inf
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 
@@ -39,7 +39,7 @@ from alexp.common.compiling import ieee
 from alexp.common.schema import floats, record
 from alexp.estimation.arms import ArmColumns, Piece
 from alexp.estimation.mixture import optimality
-from alexp.estimation.mixture.mixture import Mixture, quantile, sides
+from alexp.estimation.mixture.mixture import Groups, Mixture, MixtureSettings, quantile, sides
 from alexp.estimation.posteriors import MergedGrid, Score, dictionary_rows
 from alexp.problem.candidates import NOTHING, Choices, Pending
 
@@ -433,9 +433,15 @@ class BernoulliMixture(Mixture):
 
     grid: LogitGrid
 
-    def __init__(self, *groups: Any, free: IntArray | None = None, **settings: Any) -> None:
+    def __init__(
+        self,
+        *groups: *Groups,
+        scale_grid: Sequence[float],
+        free: IntArray | None = None,
+        **settings: Unpack[MixtureSettings],
+    ) -> None:
         self._free = free
-        super().__init__(*groups, noise_std=1.0, norm_bound=1.0, **settings)
+        super().__init__(*groups, noise_std=1.0, norm_bound=1.0, scale_grid=scale_grid, **settings)
 
     def _new_grid(self, divisors: FloatArray) -> LogitGrid:
         groups = (self.n_columns, self._columns, self._offsets, divisors)
