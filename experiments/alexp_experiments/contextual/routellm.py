@@ -183,7 +183,6 @@ def entrants(prompts: Prompts) -> dict[str, Callable[[int], Router]]:
         "correlated arms": {"correlation": CORRELATION, **right},
         "ucb": {"rule": "ucb", **right},
         "correlated arms, ucb": {"correlation": CORRELATION, "rule": "ucb", **right},
-        "Gaussian": {},
         "LinUCB": {"union": True, **linucb},
         "Thompson": {"union": True, "rule": "thompson"},
         "Thompson, logistic": {"union": True, "rule": "thompson", **right},

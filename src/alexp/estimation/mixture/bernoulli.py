@@ -39,7 +39,7 @@ from alexp.common.compiling import ieee
 from alexp.common.schema import floats, record
 from alexp.estimation.arms import ArmColumns, Piece
 from alexp.estimation.mixture import optimality
-from alexp.estimation.mixture.mixture import Groups, Mixture, MixtureSettings, quantile, sides
+from alexp.estimation.mixture.mixture import Groups, Mixture, UnstatedSettings, quantile, sides
 from alexp.estimation.posteriors import MergedGrid, Score, dictionary_rows
 from alexp.problem.candidates import NOTHING, Choices, Pending
 
@@ -438,7 +438,7 @@ class BernoulliMixture(Mixture):
         *groups: *Groups,
         scale_grid: Sequence[float],
         free: IntArray | None = None,
-        **settings: Unpack[MixtureSettings],
+        **settings: Unpack[UnstatedSettings],
     ) -> None:
         self._free = free
         super().__init__(*groups, noise_std=1.0, norm_bound=1.0, scale_grid=scale_grid, **settings)

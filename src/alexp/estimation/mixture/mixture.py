@@ -481,7 +481,7 @@ def _of_components(levels: FloatArray, multiples: FloatArray) -> FloatArray:
 Groups = tuple[int, IntArray, IntArray, FloatArray, bool]  # the first arguments of `Mixture`
 
 
-class MixtureSettings(TypedDict, total=False):
+class UnstatedSettings(TypedDict, total=False):
     """Keywords of `Mixture` that mixtures without stated noise take."""
 
     power: float
@@ -502,7 +502,7 @@ class StudentMixture(Mixture):
     the mean of ||phi_j||^2 over the candidates one, see `trace_divisors`: then s^2 is the variance of the rewards.
     """
 
-    def __init__(self, *groups: *Groups, ratio_grid: Sequence[float], **settings: Unpack[MixtureSettings]) -> None:
+    def __init__(self, *groups: *Groups, ratio_grid: Sequence[float], **settings: Unpack[UnstatedSettings]) -> None:
         scales = prior_scales(ratio_grid)  # in a unit of its own
         super().__init__(*groups, noise_std=1.0, norm_bound=1.0, scale_grid=scales, **settings)
         self.ratios = np.asarray(ratio_grid, dtype=np.float64)
