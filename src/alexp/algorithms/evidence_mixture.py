@@ -67,7 +67,7 @@ DEFAULTS = {
     ("best", True): Defaults("ei", 1.0, 1.0),
     ("best", False): Defaults("ei+ucb", 0.25, 2.0),
 }
-# Where candidates are new in every round: propensities that others can use, at 1.1 to 1.2 times the regret of "ucb".
+# Where candidates are new in every round: propensities that others can use, at 1.04 to 1.5 times the regret of "ucb".
 CONTEXTUAL = Defaults(Matching(share=0.25), 1.0)
 
 # Kernels learn about their neighbours only: "ids" then keeps on visiting rows that it knows nothing of.
