@@ -76,7 +76,7 @@ def play(stream: Stream, settings: State, seed: int, logs: bool = False) -> Play
         noise = stream.noise * rng.standard_normal()
         presented: RoundArguments = {"context": rows} if stream.per_arm else {"features": rows}
         if logs:
-            with np.errstate(divide="ignore"):
+            with np.errstate(divide="ignore", over="ignore"):
                 inverse = 1.0 / opt.policy(**presented)
             squares += inverse.mean() / n / stream.rounds, inverse[np.argmax(values)] / stream.rounds
         trial = opt.ask(**presented)
