@@ -25,7 +25,7 @@ import numpy as np
 
 from alexp.common.arguments import FullSignature, check_keywords, constructor
 from alexp.common.arrays import FloatArray
-from alexp.common.validation import count, non_negative, one_of, positive
+from alexp.common.validation import count, non_negative, one_of, positive, share
 from alexp.decision.plays import Among, Certain, Play, Weighted
 from alexp.problem.candidates import Round
 
@@ -251,22 +251,30 @@ class Matching(Rule):
 
     For logs that others will learn from. Sharpness 1 is Thompson sampling with its propensities integrated; more of it
     mostly has less regret, and more runs that stay with a wrong choice. So does a `width` below 1, by which the
-    deviations of every component are multiplied.
+    deviations of every component are multiplied. With probability 1 - `share` the choice of "ucb" is played instead:
+    regret falls towards that of "ucb", and importance weights of other choices grow by up to 1 / `share`.
     """
 
     sharpness: float = 1.0
     width: float = field(default=1.0, metadata={"added": True})
+    share: float = field(default=1.0, metadata={"added": True})
     floor: ClassVar[float] = 0.01
 
     def __post_init__(self) -> None:
         positive("sharpness", self.sharpness)
         positive("width", self.width)
+        share("share", self.share)
 
     def play(self, belief: Belief, round: Round) -> Play:
         """A probability for every choice."""
         chances = belief.best_probabilities(round, belief.rng(), self.width)
         shares = (chances / chances.max()) ** self.sharpness
-        return Weighted(np.arange(len(round)), shares / shares.sum())
+        shares /= shares.sum()
+        if self.share < 1.0:
+            best = upper_confidence(*belief.moments(round), UCB().width(belief.n_told + 1))
+            shares *= self.share
+            shares[best] += 1.0 - self.share
+        return Weighted(np.arange(len(round)), shares)
 
 
 _NAMED: dict[RuleName, Callable[[float | None], Rule]] = {

@@ -131,9 +131,20 @@ def contextual(steps=0, seed=0, **settings):
     return opt
 
 
+def test_a_share_of_the_rounds_is_matched_and_the_rest_is_ucb():
+    features = np.random.default_rng(8).standard_normal((4, 5))
+    policies = []
+    for rule in (alexp.rules.Matching(), alexp.rules.UCB(), alexp.rules.Matching(share=0.25)):
+        opt = contextual(rule=rule, floor=0.0)
+        policies.append(opt.policy(features=features))
+    matched, ucb, both = policies
+    assert both == pytest.approx(0.25 * matched + 0.75 * ucb)
+    assert ucb.max() == 1.0
+
+
 def test_new_candidates_are_matched_by_default():
     opt = contextual(30)
-    assert (opt.rule, opt.floor) == (alexp.rules.Matching(), 0.01)
+    assert (opt.rule, opt.floor) == (alexp.rules.Matching(share=0.25), 0.01)
     features = np.random.default_rng(7).standard_normal((4, 5))
     q = opt.policy(features=features)
     assert q.sum() == pytest.approx(1.0)

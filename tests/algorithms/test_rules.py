@@ -108,6 +108,7 @@ def test_a_rule_of_ones_own_plays_contextual_rounds():
         (lambda: rules.ExpectedImprovement(alternate=-1.0), "alternate"),
         (lambda: rules.Thompson(0), "draws"),
         (lambda: rules.Matching(0.0), "sharpness"),
+        (lambda: rules.Matching(share=1.5), "share"),
         (lambda: alexp.EvidenceMixture(MODELS, DOMAIN, rule="usb"), "rule must be one of .*'usb'"),
     ],
 )

@@ -5,6 +5,7 @@ import pytest
 from numpy.polynomial.hermite_e import hermegauss
 
 from alexp.estimation.mixture.bernoulli import (
+    BEHIND,
     CONSTANT,
     FREE,
     PENDING,
@@ -15,6 +16,7 @@ from alexp.estimation.mixture.bernoulli import (
     probabilities,
 )
 from alexp.problem.candidates import NOTHING, Choices, Pending
+from alexp.problem.models import ModelClass
 
 GROUPS = (np.array([0, 1, 1, 2, 3]), np.array([0, 2, 5]))
 DIVISORS = np.array([1.0, 2.0])
@@ -109,6 +111,42 @@ def test_arms_are_regressions_of_their_own():
         assert (mean[arm], variance[arm]) == pytest.approx((own[0][0], own[1][0]), abs=1e-12)
 
 
+def test_correlated_arms_are_one_regression_with_that_prior():
+    """Beside a twin whose coefficients of two arms have the prior covariance [[1, rho], [rho, 1]]."""
+    rng, rho = np.random.default_rng(3), 0.8
+    models = ModelClass.per_arm({"all": [0, 1]}, 2, intercept=False, correlation=rho)
+    fits = LogitGrid(4, models.columns_flat, models.offsets, np.ones(1), (1.0,), False)
+    twin = Twin(np.ones(4))
+    twin.covariance = np.kron([[1.0, rho], [rho, 1.0]], np.eye(2))
+    for _ in range(25):
+        context, arm, y = rng.normal(size=2), int(rng.integers(2)), float(rng.random() < 0.4)
+        fits.update(models.offered(context, None)[arm], y)
+        twin.update(np.kron(np.eye(2)[arm], context), y)
+    at = rng.normal(size=2)
+    means, roots = fits.roots(0, np.array([0]), choices(models.offered(at, None)))
+    seen = np.kron(np.eye(2), at)
+    assert fits.evidence(lambda *_: np.zeros(0))[0, 0] == pytest.approx(twin.log_evidence, abs=1e-6)
+    assert means[0] == pytest.approx(seen @ twin.mean, abs=1e-5)
+    assert roots[0] @ roots[0].T == pytest.approx(seen @ twin.covariance @ seen.T, abs=1e-5)
+
+
+def test_components_that_are_left_behind_learn_no_more():
+    fits, rng = LogitGrid(2, np.array([0, 1]), np.array([0, 1, 2]), np.ones(2), (1.0,), True), np.random.default_rng(4)
+    for _ in range(200):
+        row = rng.normal(size=2)
+        fits.update(row, float(rng.random() < sigmoid(3.0 * row[0])))
+    evidence = fits.evidence(lambda *_: np.zeros(0))
+    assert evidence[0, 0] - evidence[0, 1] == BEHIND
+    before = fits.roots(0, np.array([0, 1]), choices(np.ones((1, 2))))[0]
+    restored = LogitGrid(2, np.array([0, 1]), np.array([0, 1, 2]), np.ones(2), (1.0,), True)
+    restored.restore(fits.state())
+    for one in (fits, restored):
+        one.update(np.ones(2), 0.0)
+        after = one.roots(0, np.array([0, 1]), choices(np.ones((1, 2))))[0]
+        assert after[0, 0] < before[0, 0]
+        assert after[1, 0] == before[1, 0]
+
+
 def test_roots_of_an_arm_with_several_choices():
     columns, offsets = np.arange(6), np.array([0, 6])
     fits = LogitGrid(6, columns, offsets, np.ones(1), (1.0,), False, arm_blocks=(2, 3))
@@ -133,11 +171,12 @@ def test_pending_rows_shrink_variances_only():
 
 
 def test_a_pending_row_is_neither_a_click_nor_a_miss():
-    row, means, roots, evidence = np.array([[1.0, -1.0]]), np.array([[0.4, 0.1]]), np.eye(2)[None], np.array([-3.0])
-    absorb(row, np.array([2]), PENDING, means, roots, evidence)
+    row, means, diagonals = np.array([[1.0, -1.0]]), np.array([[0.4, 0.1]]), np.ones((1, 2))
+    factor, evidence = np.zeros(1), np.array([-3.0])
+    absorb(row, np.array([2]), np.array([0]), PENDING, means, diagonals, factor, evidence)
     assert means.tolist() == [[0.4, 0.1]]
     assert evidence.tolist() == [-3.0]
-    assert np.linalg.norm(roots[0].T @ row[0]) < np.sqrt(2.0)
+    assert row[0] ** 2 @ diagonals[0] < 2.0
 
 
 def test_free_columns_have_the_prior_of_a_constant():
@@ -150,9 +189,11 @@ def test_far_logits_stay_finite():
     fits = grid()
     for y in (1.0, 0.0) * 20:
         fits.update(np.full(4, 1e3), y)
+    evidence = fits.evidence(lambda *_: np.zeros(0))
     weights = np.full((3, 2), 1.0 / 6.0)
     mean, variance = fits.moments(weights, weights, choices(np.full((1, 4), -1e4)))
-    assert np.isfinite(fits.evidence(lambda *_: np.zeros(0))).all()
+    assert np.isfinite(evidence).all()
+    assert evidence[1:] == pytest.approx(evidence.max() - BEHIND)  # large coefficients contradict these rewards
     assert 0.0 <= mean[0] <= 1.0
     assert np.isfinite(variance).all()
 

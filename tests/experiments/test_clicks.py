@@ -31,7 +31,7 @@ def test_the_commands_print_the_parts_of_the_page(monkeypatch, capsys):
     assert said.startswith("Clicks lost, means of 2 seeds;")
     assert head.startswith("| click rate | arms |")
     assert [row.split(" | ")[:5] for row in rows] == [
-        ["| 0.5", "3", "1 of 3", "20", rule] for rule in ("ucb", "matching")
+        ["| 0.5", "3", "1 of 3", "20", rule] for rule in ("ucb", "default")
     ]
     regrets = [bernoulli.play(bernoulli.PROBLEMS[0], "Bernoulli", "ucb", seed) for seed in range(2)]
     assert rows[0].split(" | ")[6] == f"{np.mean(regrets):.1f}"
@@ -49,11 +49,21 @@ def test_the_command_prints_coverage(capsys):
 @pytest.mark.parametrize("module", [rules, drift])
 def test_rules_and_forgetting(module, capsys):
     module.main(["--seeds", "2", "--rounds", "5", "--workers", "1"])
-    said, _, head, _, *rows = capsys.readouterr().out.splitlines()
-    assert said == "Mean ± standard error of 2 seeds."
+    regret, *logs = capsys.readouterr().out.split("\n\nA round of the log")
+    said, _, head, _, *rows = regret.splitlines()
+    assert len(logs) == (2 if module is rules else 0)
+    assert said.endswith("Mean ± standard error of 2 seeds.")
     assert head == "| | " + " | ".join(stream.name for stream in module.STREAMS) + " |"
     assert [row.split(" | ")[0] for row in rows] == [f"| {name}" for name in module.ENTRANTS]
     stream, (name, settings) = replace(module.STREAMS[-1], rounds=5), list(module.ENTRANTS.items())[-1]
-    regrets = [rules.play(stream, settings, seed) for seed in range(2)]
+    regrets = [rules.play(stream, settings, seed).regret for seed in range(2)]
     assert rows[-1].startswith(f"| {name} | ")
     assert f"| {np.mean(regrets):.1f} ± " in rows[-1]
+
+
+def test_what_a_log_is_worth():
+    """A log of even play counts in full for even play, one of a deterministic rule not at all."""
+    stream = rules.Stream("three arms", 3, 5, 0.5, per_arm=True)
+    even = rules.play(stream, {"floor": 1.0}, 0, logs=True)
+    assert even[1:] == pytest.approx((1.0, 1.0 / 3.0))
+    assert rules.play(stream, {"rule": "ucb"}, 0, logs=True).even == 0.0

@@ -23,7 +23,7 @@ def test_the_large_model_costs_what_it_is_worth(small):
 def test_the_command_prints_a_table(small, capsys):
     routellm.main(["--seeds", "2", "--rounds", "40", "--workers", "1", "--routers", "all sets and unions", "LinUCB"])
     *_, head, _, first, second = capsys.readouterr().out.splitlines()
-    assert head == "| router | all rounds | last 20 | less than the first row, all rounds |"
+    assert head == "| router | all rounds | last 20 | all rounds, expected | less than the first row |"
     runs = [routellm.play("", "LinUCB", 40, seed) for seed in range(2)]
     share = np.mean([run.earned[0] - run.single[0] for run in runs]) / np.mean(
         [run.offline[0] - run.single[0] for run in runs]

@@ -377,3 +377,30 @@ def test_code_of_unknown_size_has_unions_too():
     assert models.n_models == 3
     models.offered(np.arange(5.0), None)
     assert [len(group) for group in models.groups] == [6, 8, 12]
+
+
+# -- correlated arms ---------------------------------------------------------------------------------------------
+
+
+def test_rows_of_correlated_arms_have_the_covariance_of_their_coefficients():
+    """Independent coefficients of the columns give arms a covariance of rho x'z, and x'z with themselves."""
+    models = ModelClass.per_arm({"a": [0, 1], "b": [2]}, ["x", "y", "z"], correlation=0.7)
+    assert models.arm_blocks is None
+    one, other = np.array([1.0, -2.0, 0.5]), np.array([0.3, 1.0, 4.0])
+    rows, columns = models.offered(one, None), np.delete(np.arange(12), [0, 4, 8])  # constants left out
+    between = rows[:, columns] @ models.offered(other, None)[:, columns].T
+    assert between == pytest.approx(one @ other * np.where(np.eye(3) == 1.0, 1.0, 0.7))
+    assert models.free_columns.tolist() == [0, 4, 8]
+    assert np.count_nonzero(rows[:, [0, 4, 8]]) == 3
+
+
+def test_a_correlation_is_stored_and_outlives_new_arms():
+    models = ModelClass.per_arm({"a": [0, 1]}, ["x", "y"], correlation=0.7)
+    assert ModelClass.from_dict(models.to_dict()).offered([1.0, 2.0], None) == pytest.approx(
+        models.offered([1.0, 2.0], None)
+    )
+    more = models.with_arms(["x", "y", "z"])
+    assert more.offered([1.0, 2.0], None)[:2, :6] == pytest.approx(models.offered([1.0, 2.0], None))
+    for wrong in (1.0, -0.2, float("nan")):
+        with pytest.raises(ValueError, match="correlation"):
+            ModelClass.per_arm({"a": [0]}, 2, correlation=wrong)

@@ -6,7 +6,8 @@ four counts, a text embedding, and whether each model was right. Without a file,
 
 The large model costs the difference in accuracy, so that both are worth the same. Two policies frame the others: the
 better of the two models for all prompts, and logistic regressions of both answers on all features, trained beforehand
-on prompts that are not routed. A policy is measured by the share of the gap between them that it closes.
+on prompts that are not routed. A policy is measured by the share of the gap between them that it closes: by the answers
+that were given, and, with less noise, by the probabilities of right answers that these regressions predict.
 
 Prompts whose number in the source leaves less than 3 when divided by 7 are those that constants were chosen on, and
 that the logistic regressions are trained on; the others are routed.
@@ -26,11 +27,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from alexp.algorithms import EvidenceMixture
+from alexp.algorithms import Algorithm, EvidenceMixture
 from alexp.algorithms.assumptions import quietly
 from alexp.common.arrays import BoolArray, FloatArray
 from alexp.common.codec import State
 from alexp.problem import Arms, ModelClass
+from alexp.problem.contextual import Given
 from alexp.rivals import LinUCB
 from alexp_experiments.contextual.playing import Pick
 from alexp_experiments.contextual.routing import BLOCKS, routing_stream
@@ -38,7 +40,14 @@ from alexp_experiments.contextual.streams import ContextRound, ContextStream
 from alexp_experiments.core.runner import spread
 
 LAST = 2000  # rounds that the last column is about
+CORRELATION = 0.8  # of the arms' coefficients; the evidence of the training prompts is largest there
+MEASURES = ("all rounds", "last {last}", "all rounds, expected")
 NAMES = ("small", "large")
+VOWPAL = {
+    "Vowpal Wabbit": "--cb_explore_adf -q xa",
+    "Vowpal Wabbit, squarecb": "--cb_explore_adf --squarecb -q xa",
+    "Vowpal Wabbit, squarecb, gamma 1000": "--cb_explore_adf --squarecb --gamma_scale 1000 -q xa",
+}
 
 
 @dataclass(frozen=True)
@@ -110,17 +119,26 @@ class Router(NamedTuple):
     learn: Callable[[int, bool], None]
 
 
-def _ours(prompts: Prompts, seed: int, sets: Sequence[str], kind: str, settings: State) -> Router:
-    """An algorithm of `alexp` on some sets and their unions; "union" for the union of all alone."""
+def _ours(
+    prompts: Prompts,
+    seed: int,
+    sets: Sequence[str],
+    union: bool = False,
+    correlation: float = 0.0,
+    make: type[Algorithm] = EvidenceMixture,
+    **settings: Given,
+) -> Router:
+    """An algorithm of `alexp` on some sets and their unions, or on the `union` of all alone.
+
+    Told whether an answer was right where the likelihood is "bernoulli", and elsewhere that less the cost.
+    """
     arms, chosen = Arms(NAMES), {name: prompts.sets[name] for name in sets}
-    if kind != "sets":
+    if union:
         chosen = {"all": [place for places in chosen.values() for place in places]}
-    models = ModelClass.per_arm(chosen, arms, unions=kind == "sets" and len(chosen) > 1)
-    known = {"likelihood": "bernoulli", "cost": [0.0, prompts.cost]} if "algorithm" not in settings else {}
-    make = settings.get("algorithm", EvidenceMixture)
-    rest = {name: value for name, value in settings.items() if name != "algorithm"}
+    models = ModelClass.per_arm(chosen, arms, unions=len(chosen) > 1, correlation=correlation)
+    known: State = {"cost": [0.0, prompts.cost]} if "likelihood" in settings else {}
     with quietly():
-        run = make(models, arms, random_state=seed, log_features="none", **known, **rest)
+        run = make(models, arms, random_state=seed, log_features="none", **known, **settings)
     trials = list[int]()
 
     def decide(context: FloatArray) -> int:
@@ -157,17 +175,23 @@ def _vowpal(prompts: Prompts, seed: int, arguments: str) -> Router:
 
 def entrants(prompts: Prompts) -> dict[str, Callable[[int], Router]]:
     """Who routes, by name."""
-    sets = list(prompts.sets)
-    ours = partial(_ours, prompts)
-    out: dict[str, Callable[[int], Router]] = {
-        "all sets and unions": lambda seed: ours(seed, sets, "sets", {}),
-        **{f"{name} alone": partial(ours, sets=[name], kind="sets", settings={}) for name in sets},
-        "all sets and unions, Gaussian": lambda seed: ours(seed, sets, "sets", {"algorithm": EvidenceMixture}),
-        "LinUCB": lambda seed: ours(seed, sets, "union", {"algorithm": LinUCB, "noise_std": 0.4, "reward_bound": 1.0}),
-        "Thompson": lambda seed: ours(seed, sets, "union", {"algorithm": EvidenceMixture, "rule": "thompson"}),
-        "Vowpal Wabbit": lambda seed: _vowpal(prompts, seed, "--cb_explore_adf -q xa"),
-        "Vowpal Wabbit, squarecb": lambda seed: _vowpal(prompts, seed, "--cb_explore_adf --squarecb -q xa"),
+    sets, right = list(prompts.sets), {"likelihood": "bernoulli"}
+    linucb = {"make": LinUCB, "noise_std": 0.4, "reward_bound": 1.0}
+    kinds: dict[str, State] = {
+        "all sets and unions": right,
+        **{f"{name} alone": {"sets": [name], **right} for name in sets},
+        "correlated arms": {"correlation": CORRELATION, **right},
+        "ucb": {"rule": "ucb", **right},
+        "correlated arms, ucb": {"correlation": CORRELATION, "rule": "ucb", **right},
+        "LinUCB": {"union": True, **linucb},
+        "Thompson": {"union": True, "rule": "thompson"},
+        "Thompson, logistic": {"union": True, "rule": "thompson", **right},
     }
+    out: dict[str, Callable[[int], Router]] = {
+        name: partial(_ours, prompts, **{"sets": sets, **settings}) for name, settings in kinds.items()
+    }
+    for name, arguments in VOWPAL.items():
+        out[name] = partial(_vowpal, prompts, arguments=arguments)
     return out
 
 
@@ -181,11 +205,11 @@ def _known(path: str) -> tuple[Prompts, FloatArray]:
 
 
 class Routed(NamedTuple):
-    """Rewards per prompt of a run, of the better model and of the offline policy: of all rounds, and of the last."""
+    """Rewards per prompt of a run, of the better model and of the offline policy, by each of `MEASURES`, (3,)."""
 
-    earned: tuple[float, float]
-    single: tuple[float, float]
-    offline: tuple[float, float]
+    earned: list[float]
+    single: list[float]
+    offline: list[float]
     milliseconds: float
 
 
@@ -193,19 +217,21 @@ def play(path: str, name: str, rounds: int, seed: int) -> Routed:
     """Prompts of a seed in random order, each routed once."""
     prompts, known = _known(path)
     order = np.random.default_rng([31, seed]).permutation(np.flatnonzero(prompts.is_routed))[:rounds]
-    rewards = (prompts.right - [0.0, prompts.cost])[order]
-    best, earned = np.argmax(known[order] - [0.0, prompts.cost], axis=1), np.empty(order.size)
+    rewards, expected = ((one - [0.0, prompts.cost])[order] for one in (prompts.right, known))
+    arms, every = np.empty(order.size, dtype=np.int64), np.arange(order.size)
     router, begin = entrants(prompts)[name](seed), process_time()
     for t, (context, right) in enumerate(zip(prompts.contexts[order], prompts.right[order], strict=True)):
-        arm = router.decide(context)
-        router.learn(arm, bool(right[arm]))
-        earned[t] = rewards[t, arm]
+        arms[t] = router.decide(context)
+        router.learn(int(arms[t]), bool(right[arms[t]]))
     spent = process_time() - begin
-    parts = [slice(None), slice(-min(LAST, order.size // 2), None)]
-    single = [float(rewards[part].mean(axis=0).max()) for part in parts]
-    reached = [float(rewards[np.arange(order.size), best][part].mean()) for part in parts]
-    mean = [float(earned[part].mean()) for part in parts]
-    return Routed((mean[0], mean[1]), (single[0], single[1]), (reached[0], reached[1]), 1e3 * spent / order.size)
+    last = slice(-min(LAST, order.size // 2), None)
+    parts = [(rewards, slice(None)), (rewards, last), (expected, slice(None))]
+    by_offline = np.argmax(expected, axis=1)
+    earned, reached = (
+        [float(values[every, chosen][part].mean()) for values, part in parts] for chosen in (arms, by_offline)
+    )
+    single = [float(values[part].mean(axis=0).max()) for values, part in parts]
+    return Routed(earned, single, reached, 1e3 * spent / order.size)
 
 
 def _play(run: tuple[str, str, int, int, str]) -> Routed:
@@ -220,14 +246,13 @@ def _play(run: tuple[str, str, int, int, str]) -> Routed:
     return found
 
 
-def shares(runs: Sequence[Routed]) -> tuple[FloatArray, FloatArray]:
-    """Share of the gap that each run closes, of all rounds and of the last: (seeds,) each.
+def shares(runs: Sequence[Routed]) -> FloatArray:
+    """Share of the gap that each run closes, by each of `MEASURES`: (3, seeds).
 
     The gap is the mean over the seeds: that of one order of the prompts is noisy, above all in its last rounds.
     """
     earned, single, reached = (np.array([run[k] for run in runs]) for k in range(3))
-    out = (earned - single) / (reached - single).mean(axis=0)
-    return out[:, 0], out[:, 1]
+    return np.asarray(((earned - single) / (reached - single).mean(axis=0)).T)
 
 
 def table(path: str, names: Sequence[str], rounds: int, seeds: int, folder: str, workers: int | None) -> str:
@@ -238,13 +263,14 @@ def table(path: str, names: Sequence[str], rounds: int, seeds: int, folder: str,
     first = by_name[names[0]]
     rounds, last = min(rounds, int(_known(path)[0].is_routed.sum())), min(LAST, rounds // 2)
     levels = [np.mean([run.single[0] for run in first]), np.mean([run.offline[0] for run in first])]
+    titles = [measure.format(last=last) for measure in MEASURES]
     lines = [
         f"{rounds} prompts, {seeds} seeds: reward of the better single model {levels[0]:.4f}, of logistic regressions "
         f"trained offline on {int((~_known(path)[0].is_routed).sum())} other prompts {levels[1]:.4f}. "
         "Share of the gap closed ± standard error.",
         "",
-        f"| router | all rounds | last {last} | less than the first row, all rounds |",
-        "|---|---|---|---|",
+        f"| router | {' | '.join(titles)} | less than the first row |",
+        "|---" * 5 + "|",
     ]
     reference = shares(first)[0]
     for name, own in by_name.items():

@@ -69,22 +69,17 @@ DEFAULTS = {
     ("best", True): Defaults("ei", 1.0, 1.0),
     ("best", False): Defaults("ei+ucb", 0.25, 2.0),
 }
-# Where candidates are new in every round: propensities that others can use, at 1.3 to 1.6 times the regret of "ucb".
-CONTEXTUAL = Defaults("matching", 1.0)
-
-# Where rewards are 0 or 1: of the widths 1, 0.7 and 0.5 the narrow ones lose least on clicks (seeds 100 to 119 of the
-# problems of docs/clicks.md). Intervals of the Gaussian mixture are too narrow there already.
-WIDTH = 0.6
-BERNOULLI = Defaults(Matching(width=WIDTH), 1.0)
+# Where candidates are new in every round: propensities that others can use, at 1.04 to 1.5 times the regret of "ucb".
+CONTEXTUAL = Defaults(Matching(share=0.25), 1.0)
 
 # Kernels learn about their neighbours only: "ids" then keeps on visiting rows that it knows nothing of.
 KERNELS = Defaults("ucb", 1.0)
 
 
-def defaults(goal: str, repeats: bool, contextual: bool, kernels: bool, bernoulli: bool = False) -> Defaults:
-    """What a goal means on a domain, for models that are linear or kernels, and rewards of any size or of 0 and 1."""
+def defaults(goal: str, repeats: bool, contextual: bool, kernels: bool) -> Defaults:
+    """What a goal means on a domain, for models that are linear or kernels."""
     if goal == "sum" and contextual:
-        return BERNOULLI if bernoulli else CONTEXTUAL
+        return CONTEXTUAL
     return KERNELS if goal == "sum" and repeats and kernels else DEFAULTS[goal, repeats]
 
 
@@ -343,8 +338,8 @@ class EvidenceMixture(SeveralObjectives):
     goal : "sum", large rewards in every round, or "best", one large reward soon, the default for a table; decides the
         defaults of what follows.
     rule : a name, or an object of `alexp.rules` such as `alexp.rules.UCB(beta=2.0)`, or one of your own. By default
-        "ids", "ucb" where `repeats=False` or models are kernels, "matching" where candidates are new in every round (of
-        width 0.6 where the likelihood is "bernoulli");
+        "ids", "ucb" where `repeats=False` or models are kernels, `alexp.rules.Matching(share=0.25)` where candidates
+        are new in every round: "matching" in a quarter of the rounds, "ucb" in the others;
         "ei" where the goal is "best", "ei+ucb" if `repeats=False` besides. By name, "ids" and "ucb" have a width of 0.7
         where `repeats=False`: with a small width runs get stuck only where a candidate may be played again. "ei" has 1,
         and 2 where `repeats=False`, since posteriors of candidates chosen by them are too sure of themselves.
@@ -446,8 +441,7 @@ class EvidenceMixture(SeveralObjectives):
         own_shared, *others = self._take_objectives(objectives, domain, shared)
         super().__init__(models, domain, **own_shared)
         self.likelihood: Likelihood = one_of("likelihood", likelihood, ("gaussian", "bernoulli"))
-        is_bernoulli = self.likelihood == "bernoulli"
-        usual = defaults(self.goal, self.repeats, self.is_contextual, models.kernels is not None, is_bernoulli)
+        usual = defaults(self.goal, self.repeats, self.is_contextual, models.kernels is not None)
         own = rule or self.default_rule or ("ei" if cost is not None and self.goal == "best" else usual.rule)
         if objectives is not None and rule is None and self.default_rule is None:
             own = HypervolumeImprovement(usual.width or 1.0)

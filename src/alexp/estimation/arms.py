@@ -24,16 +24,13 @@ from alexp.common.compiling import checked
 from alexp.common.schema import anything, number, record, sequence
 from alexp.estimation.posteriors import (
     CandidateMoments,
-    Component,
-    ComponentValues,
     Envelope,
-    FixedRidges,
+    MergedGrid,
     Score,
     dictionary_rows,
     feature_major,
 )
 from alexp.estimation.ridge.bank import RidgeBank, per_model
-from alexp.problem.candidates import NOTHING
 
 if TYPE_CHECKING:
     from alexp.estimation.posteriors import Where
@@ -41,7 +38,6 @@ if TYPE_CHECKING:
 
 _MOST_ROWS = 1024  # rows of one arm that are looked at together
 _UNSEEN = 1e3  # standard deviation of the constant of an arm without rewards, in units of the noise's
-_NEGLIGIBLE = 1e-12  # components of smaller weight are left out of predictions
 
 
 @checked.entry
@@ -415,7 +411,7 @@ class ArmBanks:
         self._read_off(range(len(fresh)))
 
 
-class ArmGrid(FixedRidges):
+class ArmGrid(MergedGrid):
     """A `PosteriorGrid` of `ArmBanks`.
 
     Parameters
@@ -473,45 +469,9 @@ class ArmGrid(FixedRidges):
 
     # -- predictions -------------------------------------------------------------------------------------------
 
-    def moments(
-        self, weights: FloatArray, variances: FloatArray, choices: Choices, pending: Pending = NOTHING
-    ) -> tuple[FloatArray, FloatArray]:
-        """Mean and total variance (within plus between components) at the choices, shapes (n,)."""
-        _, shares, means, spreads = self._components(weights, variances, choices, pending, _NEGLIGIBLE)
-        merged = CandidateMoments.empty(means.shape[1])
-        merged.merge_many(shares, means, spreads)
-        return merged.mean, merged.within + merged.between
-
-    def components(
-        self,
-        weights: FloatArray,
-        variances: FloatArray,
-        choices: Choices,
-        pending: Pending = NOTHING,
-        least: float = _NEGLIGIBLE,
-    ) -> Iterator[Component]:
-        """The components of weight above `least`, one by one."""
-        parts = self._components(weights, variances, choices, pending, least)
-        for member, share, mean, spread in zip(*parts, strict=True):
-            cell, model = divmod(int(member), self.n_models)
-            yield Component(float(share), cell, model, mean, spread)
-
-    def values(
-        self, weights: FloatArray, variances: FloatArray, choices: Choices, pending: Pending, least: float
-    ) -> ComponentValues:
-        """The same all at once."""
-        numbers, shares, mean, variance = self._components(weights, variances, choices, pending, least)
-        return ComponentValues(shares, mean, variance, numbers)
-
     def _components(
-        self,
-        weights: FloatArray,
-        variances: FloatArray,
-        choices: Choices,
-        pending: Pending,
-        least: float,
+        self, weights: FloatArray, variances: FloatArray, choices: Choices, pending: Pending, least: float
     ) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
-        """Numbers and shares (K,) of the components that matter, their means and variances at the choices (K, n)."""
         members = np.flatnonzero(weights.ravel() > least)
         shares = weights.ravel()[members]
         mean, squares, _ = self._banks.values(choices, members, fantasies=self._with_fantasies(pending))

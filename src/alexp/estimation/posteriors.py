@@ -7,6 +7,7 @@ Storage is an implementation detail that `factory.posteriors` chooses; other mod
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
@@ -310,3 +311,46 @@ class FixedRidges:
     def learned_kernel(self, model: int, cell: int) -> Kernel | None:
         """None is learned."""
         return None
+
+
+class MergedGrid(FixedRidges, ABC):
+    """A grid that computes all components that matter at once and merges them; a subclass has `_components`."""
+
+    n_models: int
+    negligible = 1e-12  # components of smaller weight are left out of predictions
+
+    @abstractmethod
+    def _components(
+        self, weights: FloatArray, variances: FloatArray, choices: Choices, pending: Pending, least: float
+    ) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
+        """Numbers and shares (K,) of components of weight above `least`, means and variances at the choices (K, n)."""
+
+    def moments(
+        self, weights: FloatArray, variances: FloatArray, choices: Choices, pending: Pending = NOTHING
+    ) -> tuple[FloatArray, FloatArray]:
+        """Mean and total variance (within plus between components) at the choices, shapes (n,)."""
+        _, shares, means, spreads = self._components(weights, variances, choices, pending, self.negligible)
+        merged = CandidateMoments.empty(means.shape[1])
+        merged.merge_many(shares, means, spreads)
+        return merged.mean, merged.within + merged.between
+
+    def components(
+        self,
+        weights: FloatArray,
+        variances: FloatArray,
+        choices: Choices,
+        pending: Pending = NOTHING,
+        least: float = negligible,
+    ) -> Iterator[Component]:
+        """The components of weight above `least`, one by one."""
+        parts = self._components(weights, variances, choices, pending, least)
+        for member, share, mean, spread in zip(*parts, strict=True):
+            cell, model = divmod(int(member), self.n_models)
+            yield Component(float(share), cell, model, mean, spread)
+
+    def values(
+        self, weights: FloatArray, variances: FloatArray, choices: Choices, pending: Pending, least: float
+    ) -> ComponentValues:
+        """The same all at once."""
+        numbers, shares, mean, variance = self._components(weights, variances, choices, pending, least)
+        return ComponentValues(shares, mean, variance, numbers)

@@ -11,7 +11,7 @@ import numpy as np
 
 from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.extras import require
-from alexp.common.validation import LARGEST, count, finite, matrix, misspelt, positive
+from alexp.common.validation import LARGEST, count, finite, fraction, matrix, misspelt, positive
 from alexp.problem.dictionaries import EvaluatedMaps, Transformer, distinct
 
 Given = Any  # what a user hands in, in any form: a context, candidates, features of either
@@ -420,10 +420,13 @@ class PerArm:
         of a round's rewards and no decision. In every model.
     common : (context, names of arms) -> (K, q), features of arms with coefficients common to all arms, penalised like
         others and in every model. With them the models are hybrid ones (Li et al. 2010).
+    correlation : of the coefficients of one feature in two arms, a priori. With C = (1 - correlation) I + correlation
+        11' = L L' (Cholesky), arm a has L_ab f(context) in block b <= a: independent coefficients z_b of the blocks
+        then give coefficients theta_a = sum_b L_ab z_b of covariance C. Constants stay in the blocks of their arms.
 
     Attributes
     ----------
-    arm_blocks : (K, p) if there are neither shared nor common columns: then arms do not learn from each other.
+    arm_blocks : (K, p) if arms have nothing in common: then they do not learn from each other.
     free_columns : columns that are practically unpenalised: their values are multiplied by 100.
     """
 
@@ -434,11 +437,15 @@ class PerArm:
         intercept: bool,
         shared: ContextFeatures | None = None,
         common: CommonMap | None = None,
+        correlation: float = 0.0,
     ) -> None:
         self.features, self.shared, self.common = features, shared, common
         self._arms = None if isinstance(arms, int) else list(arms)
         self.n_arms = count("arms", arms if isinstance(arms, int) else len(arms))
         self.lead = int(intercept)
+        self.correlation = correlation if correlation == 0.0 else fraction("correlation", correlation)
+        between = (1.0 - self.correlation) * np.eye(self.n_arms) + self.correlation
+        self._root: FloatArray = np.asarray(np.linalg.cholesky(between), dtype=np.float64)
         self._n_common = 0
         if common is not None:
             if not callable(common):
@@ -467,7 +474,11 @@ class PerArm:
     @property
     def arm_blocks(self) -> tuple[int, int] | None:
         """(K, p), where arms have nothing in common."""
-        return None if self._first else (self.n_arms, self._size)
+        return None if self._is_joint else (self.n_arms, self._size)
+
+    @property
+    def _is_joint(self) -> bool:
+        return self._first > 0 or self.correlation > 0.0
 
     @property
     def joined_sets(self) -> IntArray | None:
@@ -489,10 +500,10 @@ class PerArm:
 
     @property
     def free_columns(self) -> IntArray:
-        """The shared columns, and the constants of the arms beside these or common ones."""
+        """The shared columns, and the constants of arms that have something in common."""
         shared = np.arange(self._n_common, self._first)
         constants = self._first + self._size * np.arange(self.n_arms)
-        return np.concatenate([shared, constants]) if self.lead and self._first else shared
+        return np.concatenate([shared, constants]) if self.lead and self._is_joint else shared
 
     @property
     def n_columns(self) -> int:
@@ -533,8 +544,11 @@ class PerArm:
         rows = np.zeros((self.n_arms, self.n_columns))
         blocks = rows[:, self._first :].reshape(self.n_arms, self.n_arms, self._size)  # a view
         arms = np.arange(self.n_arms)
-        blocks[arms, arms, : self.lead] = FREE if self._first else 1.0
-        blocks[arms, arms, self.lead :] = features
+        blocks[arms, arms, : self.lead] = FREE if self._is_joint else 1.0
+        if self.correlation:
+            blocks[:, :, self.lead :] = self._root[:, :, None] * features
+        else:
+            blocks[arms, arms, self.lead :] = features
         if self.common is not None:
             rows[:, : self._n_common] = self._common_of(context, self._arms if candidates is None else candidates)
         if self.shared is not None:
@@ -562,7 +576,7 @@ class PerArm:
 
     def with_arms(self, arms: int | Sequence[str]) -> PerArm:
         """The same for other arms; those there were keep their places."""
-        return PerArm(self.features, arms, bool(self.lead), self.shared, self.common)
+        return PerArm(self.features, arms, bool(self.lead), self.shared, self.common, self.correlation)
 
     def __call__(self, x: Action) -> FloatArray:
         """There are no features of an arm alone."""
@@ -579,7 +593,8 @@ class PerArm:
         if self.features.examples and any(vectors) and any(keys):  # contexts that are both, rows of tables
             return None
         example = packed_examples(used) if self.features.examples else None
-        own = {"features": features, "arms": self._arms or self.n_arms, "intercept": bool(self.lead)}
+        own: dict[str, Any] = {"features": features, "arms": self._arms or self.n_arms, "intercept": bool(self.lead)}
+        own |= {"correlation": self.correlation} if self.correlation else {}
         return {"family": "per-arm", **own, "shared": shared, "example": example}
 
     @classmethod
@@ -590,12 +605,13 @@ class PerArm:
         intercept: bool,
         shared: dict[str, Any] | None,
         example: Given = None,
+        correlation: float = 0.0,
     ) -> PerArm:
         """What `to_dict` has stored."""
         known = None if example is None else unpacked_examples(example)
         own = ContextFeatures.from_lists(**features, example=known)
         extra = None if shared is None else ContextFeatures.from_lists(**shared, example=known)
-        return cls(own, arms, intercept, extra)
+        return cls(own, arms, intercept, extra, correlation=correlation)
 
 
 def shared_features(shared: FeatureSet | None, example: object) -> ContextFeatures | None:

@@ -389,6 +389,7 @@ class ModelClass:
         unions: bool = False,
         shared: FeatureSet | None = None,
         common: CommonMap | None = None,
+        correlation: float = 0.0,
         example: object = None,
     ) -> ModelClass:
         """One model per set of features of the context, with coefficients of their own for every arm.
@@ -411,19 +412,21 @@ class ModelClass:
             for all arms of a round, so that they decide nothing; they explain how good a round is for all.
         common : a callable (context, names of arms) -> (K, q) whose features have coefficients common to all arms, in
             every model and penalised like the others: arms then learn from each other. `arms` must be names.
+        correlation : prior correlation of a feature's coefficients in two arms, in 0..1. What is said of one arm is
+            then said of the others in part: prompts that are hard for one model are mostly hard for all.
         example : a context, a list or a table of contexts, which tells the sizes of features that are code; without it
             the first round does. Ten contexts or more also tell prior scales, which otherwise come from the first
             rewards.
 
-        Without `shared` and `common` arms have nothing in common, and the posterior is kept arm by arm. With them it is
-        kept for all K p columns together: K times the time and memory per model.
+        Without `shared`, `common` and `correlation` arms have nothing in common, and the posterior is kept arm by arm.
+        With them it is kept for all K p columns together: K times the time and memory per model.
 
         >>> models = ModelClass.per_arm({"clinical": [0, 1, 2], "genes": [3, 4]}, arms=3)
         >>> models.n_models, models.n_columns, models.arm_blocks
         (2, 18, (3, 6))
         """
         own, extra = ContextFeatures(features, example, bool(unions)), shared_features(shared, example)
-        dictionary = PerArm(own, _arm_names(arms), bool(intercept), extra, common)
+        dictionary = PerArm(own, _arm_names(arms), bool(intercept), extra, common, correlation)
         if dictionary.awaits_round:
             return cls._side_by_side(dictionary, own.names_of_sets, bool(intercept))
         return cls(dictionary, dictionary.groups, own.names_of_sets, intercept=intercept)

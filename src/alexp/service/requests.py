@@ -419,6 +419,7 @@ class ArmsProblem(Body):
     )
     shared: ContextSet | None = Field(default=None, description="Features with one coefficient for all arms.")
     unions: bool = Field(default=False, description="Whether unions of the sets of features are models as well.")
+    correlation: float = Field(default=0.0, ge=0.0, lt=1.0, description="Of coefficients in two arms, a priori.")
     intercept: bool = True
     example: list[JsonValue] | None = Field(default=None, description="Typical contexts, to tell units by.")
 
@@ -434,6 +435,7 @@ class ArmsProblem(Body):
             intercept=self.intercept,
             unions=self.unions,
             shared=self.shared,
+            correlation=self.correlation,
             example=self.example,
         )
         return Built(models, domain)

@@ -13,13 +13,13 @@ from math import log, sqrt
 
 import numpy as np
 
-from alexp.algorithms.evidence_mixture import RATIOS, WIDTH
+from alexp.algorithms.evidence_mixture import CONTEXTUAL, RATIOS
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.estimation.mixture.bernoulli import SCALES, BernoulliMixture, sigmoid
 from alexp.estimation.mixture.calibrating import trace_divisors
 from alexp.estimation.mixture.mixture import Mixture, StudentMixture
 from alexp.problem.candidates import Choices
-from alexp.rules import upper_confidence
+from alexp.rules import UCB, Matching, upper_confidence
 from alexp_experiments.core.runner import spread
 
 _HEAD = ("click rate", "arms", "features", "rounds")
@@ -79,7 +79,7 @@ def _problem(groups: list[IntArray], reference: FloatArray) -> tuple[int, IntArr
 
 
 ENTRANTS: dict[str, Make] = {"Gaussian": _gaussian, "Bernoulli": _bernoulli}
-RULES = ("ucb", "matching")
+RULES = ("ucb", "default")
 LEVELS = (0.95, 0.8, 0.5)
 TESTED = 200  # rows at which intervals are looked at
 
@@ -99,7 +99,6 @@ class ClicksRun:
         self._theta /= np.linalg.norm(self._theta)
         self._level = log(problem.rate / (1.0 - problem.rate))
         self.mixture = ENTRANTS[entrant](groups, self._rng.standard_normal((500, width)))
-        self._width = 1.0 if entrant == "Gaussian" else WIDTH
         self._rows = self.rows(problem.arms)
 
     def rows(self, n: int) -> FloatArray:
@@ -122,10 +121,11 @@ class ClicksRun:
         weights, choices = self.mixture.weights(), _choices(self._rows)
         if rule == "even":
             return int(self._own.integers(self.problem.arms))
-        if rule == "ucb":
+        assert isinstance(CONTEXTUAL.rule, Matching)
+        if rule == "ucb" or self._own.random() > CONTEXTUAL.rule.share:
             mean, variance = self.mixture.moments(weights, choices)
-            return upper_confidence(mean, np.sqrt(variance), sqrt(2.0 + 0.25 * log(t)))
-        return int(self._own.choice(len(choices), p=self.mixture.chances(weights, choices, self._own, self._width)))
+            return upper_confidence(mean, np.sqrt(variance), UCB().width(t))
+        return int(self._own.choice(len(choices), p=self.mixture.chances(weights, choices, self._own)))
 
 
 def play(problem: Clicks, entrant: str, rule: str, seed: int) -> float:

@@ -1,18 +1,20 @@
-"""What rules, sharpness and floor of `EvidenceMixture` cost where candidates are new in every round.
+"""What rules of `EvidenceMixture` cost where candidates are new in every round, and what their logs are worth.
 
-``python -m alexp_experiments.contextual.rewards.rules`` prints the table "rules" of docs/clicks.md.
+``python -m alexp_experiments.contextual.rewards.rules`` prints the tables "rules" of docs/clicks.md.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import sqrt
+from typing import NamedTuple
 
 import numpy as np
 
 from alexp.algorithms import EvidenceMixture
+from alexp.algorithms.base import RoundArguments
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import State
 from alexp.problem import Arms, Candidates, ModelClass
@@ -43,12 +45,25 @@ class Stream:
     drift: float = 0.0
 
 
-def play(stream: Stream, settings: State, seed: int) -> float:
-    """Regret of `EvidenceMixture` with these settings; all see the same candidates and the same noise."""
+class Played(NamedTuple):
+    """Regret of a run, and what a round of its log counts for in evaluating even play, or the best choices.
+
+    A policy pi is evaluated with weights pi(a) / p(a), p the propensities; a round counts for 1 / E[weight^2], with
+    E[weight^2] = mean over rounds of sum_a pi(a)^2 / p(a). Zero where a choice of the policy is never played.
+    """
+
+    regret: float
+    even: float = 0.0
+    best: float = 0.0
+
+
+def play(stream: Stream, settings: State, seed: int, logs: bool = False) -> Played:
+    """A run of `EvidenceMixture` with these settings; all see the same candidates and the same noise."""
     rng = np.random.default_rng([11, seed])
     groups = [np.arange(_SIZE * k, _SIZE * (k + 1)) for k in range(_SETS)]
     opt = _algorithm(stream, groups, settings, seed)
     width, n, total = _SETS * _SIZE, stream.candidates, 0.0
+    squares = np.zeros(2)  # of weights, even play and best choices
     shape = (n, _SIZE) if stream.per_arm else (_SIZE,)
     theta = rng.standard_normal(shape) / sqrt(_SIZE)
     for t in range(stream.rounds):
@@ -59,10 +74,15 @@ def play(stream: Stream, settings: State, seed: int) -> float:
         rows = rng.standard_normal(width) if stream.per_arm else rng.standard_normal((n, width))
         values: FloatArray = theta @ rows[:_SIZE] if stream.per_arm else rows[:, :_SIZE] @ theta
         noise = stream.noise * rng.standard_normal()
-        trial = opt.ask(context=rows) if stream.per_arm else opt.ask(features=rows)
+        presented: RoundArguments = {"context": rows} if stream.per_arm else {"features": rows}
+        if logs:
+            with np.errstate(divide="ignore", over="ignore"):
+                inverse = 1.0 / opt.policy(**presented)
+            squares += inverse.mean() / n / stream.rounds, inverse[np.argmax(values)] / stream.rounds
+        trial = opt.ask(**presented)
         opt.tell(trial, float(values[trial.index]) + noise)
         total += float(values.max() - values[trial.index])
-    return total
+    return Played(total, *(1.0 / squares).tolist()) if logs else Played(total)
 
 
 def _algorithm(stream: Stream, groups: Sequence[IntArray], settings: State, seed: int) -> EvidenceMixture:
@@ -76,21 +96,46 @@ def _algorithm(stream: Stream, groups: Sequence[IntArray], settings: State, seed
 
 def table(streams: Sequence[Stream], entrants: dict[str, State], seeds: int, workers: int | None = None) -> str:
     """Mean regret and its standard error, one row per entrant."""
-    runs = [(stream, entrants[name], seed) for name in entrants for stream in streams for seed in range(seeds)]
-    found: FloatArray = np.reshape(spread(_play, runs, workers), (len(entrants), len(streams), seeds))
+    return _shown(_runs(streams, entrants, seeds, workers)[..., 0], streams, entrants, 1)
+
+
+def three_tables(streams: Sequence[Stream], entrants: dict[str, State], seeds: int, workers: int | None = None) -> str:
+    """The same, and what the logs are worth for even play and for the best choices."""
+    found = _runs(streams, entrants, seeds, workers, logs=True)
+    titles = (
+        "Regret",
+        "A round of the log in evaluating even play",
+        "A round of the log in evaluating the best choices",
+    )
+    parts = [
+        f"{title}. {_shown(found[..., k], streams, entrants, 1 if k == 0 else 3)}" for k, title in enumerate(titles)
+    ]
+    return "\n\n".join(parts)
+
+
+def _runs(
+    streams: Sequence[Stream], entrants: dict[str, State], seeds: int, workers: int | None, logs: bool = False
+) -> FloatArray:
+    """(entrants, streams, seeds, 3)."""
+    runs = [(stream, entrants[name], seed, logs) for name in entrants for stream in streams for seed in range(seeds)]
+    return np.reshape(spread(_play, runs, workers), (len(entrants), len(streams), seeds, 3))
+
+
+def _shown(found: FloatArray, streams: Sequence[Stream], names: Iterable[str], digits: int) -> str:
+    seeds = found.shape[2]
     lines = [
         f"Mean ± standard error of {seeds} seeds.",
         "",
         "| | " + " | ".join(stream.name for stream in streams) + " |",
         "|---|" + "---|" * len(streams),
     ]
-    for name, row in zip(entrants, found, strict=True):
-        cells = [f"{values.mean():.1f} ± {values.std(ddof=1) / sqrt(seeds):.1f}" for values in row]
+    for name, row in zip(names, found, strict=True):
+        cells = [f"{one.mean():.{digits}f} ± {one.std(ddof=1) / sqrt(seeds):.{digits}f}" for one in row]
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
-def _play(run: tuple[Stream, State, int]) -> float:
+def _play(run: tuple[Stream, State, int, bool]) -> Played:
     return play(*run)
 
 
@@ -104,9 +149,14 @@ ENTRANTS: dict[str, State] = {
     "ucb": {"rule": "ucb"},
     "ids": {"rule": "ids"},
     "thompson, 8 draws": {"rule": "thompson"},
-    "matching, sharpness 1, floor 0": {"rule": Matching(), "floor": 0.0},
+    "matching, floor 0": {"rule": Matching(), "floor": 0.0},
     "matching, sharpness 2, floor 0": {"rule": Matching(sharpness=2.0), "floor": 0.0},
-    "matching, sharpness 1, floor 0.01 (default)": {},
+    "matching": {"rule": "matching"},
+    "matching, share 0.5": {"rule": Matching(share=0.5)},
+    "matching, share 0.25 (default)": {},
+    "matching, share 0.1": {"rule": Matching(share=0.1)},
+    "ucb, floor 0.01": {"rule": "ucb", "floor": 0.01},
+    "ucb, floor 0.05": {"rule": "ucb", "floor": 0.05},
 }
 
 
@@ -118,7 +168,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--workers", type=int, help="processes; all cores by default")
     chosen = parser.parse_args(arguments)
     streams = [replace(stream, rounds=chosen.rounds or stream.rounds) for stream in STREAMS]
-    print(table(streams, ENTRANTS, chosen.seeds, chosen.workers))
+    print(three_tables(streams, ENTRANTS, chosen.seeds, chosen.workers))
 
 
 if __name__ == "__main__":

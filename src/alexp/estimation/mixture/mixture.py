@@ -478,8 +478,11 @@ def _of_components(levels: FloatArray, multiples: FloatArray) -> FloatArray:
     return np.where(np.isnan(multiples), own[:, None], levels[0] * multiples)
 
 
-class StudentSettings(TypedDict, total=False):
-    """Keywords of `Mixture` that `StudentMixture` takes."""
+Groups = tuple[int, IntArray, IntArray, FloatArray, bool]  # the first arguments of `Mixture`
+
+
+class UnstatedSettings(TypedDict, total=False):
+    """Keywords of `Mixture` that mixtures without stated noise take."""
 
     power: float
     log_prior: FloatArray | None
@@ -499,28 +502,9 @@ class StudentMixture(Mixture):
     the mean of ||phi_j||^2 over the candidates one, see `trace_divisors`: then s^2 is the variance of the rewards.
     """
 
-    def __init__(
-        self,
-        n_columns: int,
-        columns: IntArray,
-        offsets: IntArray,
-        divisors: FloatArray,
-        intercept: bool,
-        *,
-        ratio_grid: Sequence[float],
-        **settings: Unpack[StudentSettings],
-    ) -> None:
-        super().__init__(
-            n_columns,
-            columns,
-            offsets,
-            divisors,
-            intercept,
-            noise_std=1.0,  # its own unit
-            norm_bound=1.0,
-            scale_grid=prior_scales(ratio_grid),
-            **settings,
-        )
+    def __init__(self, *groups: *Groups, ratio_grid: Sequence[float], **settings: Unpack[UnstatedSettings]) -> None:
+        scales = prior_scales(ratio_grid)  # in a unit of its own
+        super().__init__(*groups, noise_std=1.0, norm_bound=1.0, scale_grid=scales, **settings)
         self.ratios = np.asarray(ratio_grid, dtype=np.float64)
         self._mean, self._squares = 0.0, 0.0  # of the rewards; sum of squares about the mean
         self.unit: float | None = None  # b0 where it is fixed; by default it follows the rewards
