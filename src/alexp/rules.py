@@ -19,12 +19,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from math import log, sqrt
-from typing import Any, ClassVar, Literal, Protocol, Self
+from typing import Any, ClassVar, Literal, Protocol, Self, cast
 
 import numpy as np
 
 from alexp.common.arguments import FullSignature, check_keywords, constructor
-from alexp.common.arrays import FloatArray
+from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.validation import count, non_negative, one_of, positive
 from alexp.decision.plays import Among, Certain, Play, Weighted
 from alexp.problem.candidates import Round
@@ -295,7 +295,20 @@ def _check_width(name: str, width: float | None) -> None:
 
 def upper_confidence(mean: FloatArray, std: FloatArray, beta: float) -> int:
     """First argmax of mean + beta std, both of shape (n,)."""
-    return int(np.argmax(mean + beta * std))
+    where, mean, std = undominated(mean, std)
+    best = int(np.argmax(mean + beta * std))
+    return best if where is None else int(where[best])
+
+
+def undominated(mean: FloatArray, std: FloatArray) -> tuple[IntArray | None, FloatArray, FloatArray]:
+    """Positions, means and deviations of choices that no other one equals or exceeds in both: enough to be decided on.
+
+    For rules whose score rises, or falls, with both. Where all choices are in one memory it is all of them, and None
+    for their positions.
+    """
+    front = getattr(mean, "upper_front", None)  # of values in parts
+    found = None if front is None else front(std)
+    return (None, mean, std) if found is None else cast(tuple[IntArray, FloatArray, FloatArray], found)
 
 
 def information_directed(mean: FloatArray, std: FloatArray, beta: float, noise_variance: float) -> int:
@@ -308,10 +321,12 @@ def information_directed(mean: FloatArray, std: FloatArray, beta: float, noise_v
     >>> information_directed(np.array([1.0, 0.9]), np.array([0.1, 0.5]), 2.0, 0.01)
     1
     """
+    where, mean, std = undominated(mean, std)
     regret = (mean + beta * std).max() - mean
     with np.errstate(over="ignore"):
         information = np.log1p(np.minimum(std**2 / noise_variance, _ALL_INFORMATION))
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(information < _NO_INFORMATION, np.inf, regret**2 / information)
     best = int(np.argmin(ratio))
-    return int(np.argmax(mean)) if ratio[best] == np.inf else best
+    best = int(np.argmax(mean)) if ratio[best] == np.inf else best
+    return best if where is None else int(where[best])

@@ -106,8 +106,8 @@ def test_what_nothing_needs_any_more_is_dropped():
     parts = mixture(rows, 400)
     play(parts, linear_rewards(given), 20)
     engine = rows["a"].device
-    assert all(len(stored) == 4 for stored in engine.stored)  # mean and variance of two models
-    assert [values.shape for values in engine.parts[0].values[min(engine.stored[0])]] == [(5, 133)]
+    assert all(len(stored) == 2 for stored in engine.stored)  # values of two models
+    assert [values.shape for values in engine.parts[0].values[min(engine.stored[0])]] == [(2, 5, 133)]
 
 
 def test_values_are_kept_in_blocks_when_parts_are_larger():
@@ -205,11 +205,11 @@ def test_a_program_writes_only_to_what_nothing_else_needs():
     cov = Node("zeros", (), (2,))
     moved = Node("moved", (stored, cov), (np.ones(2),))
     again = Node("moved", (moved, cov), (np.ones(2),))
-    steps = {step.number: step for step in plan(again, {stored.number: stored}, True).steps}
+    steps = {step.number: step for step in plan([again], {stored.number: stored}, True).steps}
     assert not steps[moved.number].in_place  # `stored` is an array of the run
     assert steps[again.number].in_place
     stored.live, moved.live = 0, 1
-    program = plan(again, {stored.number: stored}, True)
+    program = plan([again], {stored.number: stored}, True)
     steps = {step.number: step for step in program.steps}
     assert steps[moved.number].in_place
     assert not steps[again.number].in_place  # `moved` stays

@@ -25,13 +25,15 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from alexp.common.arrays import AnyArray, FloatArray, IntArray
-from alexp.estimation.onepass.backends import HostBackend, shift, shrink, subtract_products
-from alexp.estimation.onepass.regressions import KernelRegression, about_level
+from alexp.estimation.onepass.backends import HostBackend, ModelMoments, ToldValue, subtract_products
+from alexp.estimation.onepass.regressions import KernelRegression
+from alexp.parts._kernels import extend_front
 from alexp.problem.kernels import Kernel
 from alexp.problem.matrices import Block
 
 BLOCK = 1 << 14  # candidates whose values stay in the cache
 _FOLDED = 1 << 14  # rows of a block that something is summed over
+_MOST = 1 << 12  # points of a front
 _GONE = np.empty(0)
 _numbers = count()
 
@@ -103,26 +105,26 @@ class Here:
     """Some candidates of a part: those between two numbers within it, or some by number."""
 
     def __init__(self, part: CandidatePart, where: slice | IntArray) -> None:
-        self._part, self._where, self._blocks = part, where, dict[Features, Block]()
+        self._part, self.where, self._blocks = part, where, dict[Features, Block]()
         self.size = where.stop - where.start if isinstance(where, slice) else where.size
 
     @property
     def numbers(self) -> IntArray:
         """Their numbers, (n,)."""
-        where = self._where
+        where = self.where
         return (np.arange(where.start, where.stop) if isinstance(where, slice) else where) + self._part.low
 
     def block(self, features: Features) -> Block:
         """Their features."""
         if features not in self._blocks:
-            rows = [_columns(self._part.tables[key][self._where], columns) for key, columns in features.pieces]
+            rows = [_columns(self._part.tables[key][self.where], columns) for key, columns in features.pieces]
             self._blocks[features] = Block(np.ascontiguousarray(rows[0] if len(rows) == 1 else np.hstack(rows)))
         return self._blocks[features]
 
     def place(self, candidates: IntArray) -> tuple[slice | IntArray, IntArray]:
         """Which of some candidates, increasing numbers, are here, and where."""
-        if isinstance(self._where, slice):
-            first = self._part.low + self._where.start
+        if isinstance(self.where, slice):
+            first = self._part.low + self.where.start
             low, high = np.searchsorted(candidates, [first, first + self.size]).tolist()
             return slice(low, high), candidates[low:high] - first
         places = np.minimum(np.searchsorted(self.numbers, candidates), self.size - 1)
@@ -139,15 +141,10 @@ def _columns(rows: AnyArray, columns: tuple[int, ...] | None) -> AnyArray:
 _HOST = HostBackend()
 
 
-def _prior(here: Here, features: Features, kernel: Kernel | None, cells: int) -> FloatArray:
-    return _HOST.prior(here.block(features), kernel, cells)[1]
-
-
-def _levelled(
-    here: Here, variance: FloatArray, features: Features, kernel: Kernel | None, mean: FloatArray
+def _prior(
+    here: Here, features: Features, kernel: Kernel | None, cells: int, level: bool, mean: FloatArray
 ) -> FloatArray:
-    own = about_level(kernel, here.block(features).rows, variance[0], mean)
-    return np.repeat(own[None], len(variance), axis=0)
+    return _HOST.prior(here.block(features), kernel, cells, level, mean)[0]
 
 
 def _product(here: Here, features: Features, directions: FloatArray, constants: FloatArray | None) -> FloatArray:
@@ -172,17 +169,25 @@ class _Unknown:
 
 
 def _made(here: Here, features: Features, regression: KernelRegression) -> FloatArray:
-    return np.asarray(np.stack(_HOST.made(regression, _Unknown(), here.block(features))))
+    return _HOST.made(regression, _Unknown(), here.block(features))
 
 
-def _moved(here: Here, mean: FloatArray, covariances: FloatArray, gain: FloatArray) -> FloatArray:
-    shift(mean, covariances, gain)
-    return mean
+def _moved(
+    here: Here,
+    values: FloatArray,
+    covariances: FloatArray,
+    gain: FloatArray,
+    total: FloatArray,
+    told: ToldValue | None,
+) -> FloatArray:
+    if told is not None:
+        _, place = here.place(np.array([told.candidate]))
+        told = told._replace(candidate=int(place[0])) if place.size else None
+    return _HOST.move(values, covariances, gain, total, told)
 
 
 def _shrunk(here: Here, variance: FloatArray, covariances: FloatArray, total: FloatArray) -> FloatArray:
-    shrink(variance, covariances, total)
-    return variance
+    return _HOST.shrunk(variance, covariances, total, True)
 
 
 def _put(here: Here, values: FloatArray, candidates: IntArray, new: FloatArray) -> FloatArray:
@@ -192,8 +197,10 @@ def _put(here: Here, values: FloatArray, candidates: IntArray, new: FloatArray) 
     return values
 
 
-def _merged(here: Here, moments: FloatArray, mean: FloatArray, variance: FloatArray, *arguments: Any) -> FloatArray:
-    return np.asarray(_HOST.merge(moments, mean, variance, *arguments))
+def _mixed(here: Here, *arguments: Any) -> FloatArray:
+    """Means and variances of several models, and what else `ModelMoments` has of each."""
+    *values, shares = arguments
+    return _HOST.mixed([ModelMoments(*values[2 * k : 2 * k + 2], *own) for k, own in enumerate(shares)])
 
 
 def _elementwise(here: Here, *arguments: Any) -> FloatArray:
@@ -205,21 +212,19 @@ def _elementwise(here: Here, *arguments: Any) -> FloatArray:
 
 CALLS: dict[str, Callable[..., FloatArray]] = {
     "prior": _prior,
-    "levelled": _levelled,
     "product": _product,
     "covariances": _covariances,
     "made": _made,
     "moved": _moved,
     "shrunk": _shrunk,
     "put": _put,
-    "merged": _merged,
+    "mixed": _mixed,
     "elementwise": _elementwise,
-    "zeros": lambda here, rows: np.zeros((rows, here.size)),
     "row": lambda here, values, k: values[k],
     "astype": lambda here, values, dtype: values.astype(dtype),
     "entries": lambda here, indices, table: table[indices],
 }
-_WRITES = {"moved", "shrunk", "put", "merged"}  # to their first argument
+_WRITES = {"moved", "shrunk", "put"}  # to their first argument
 
 
 # -- programs ----------------------------------------------------------------------------------------------------
@@ -252,20 +257,20 @@ class Program:
     Attributes
     ----------
     steps : the calls.
-    target : the number of the node that is wanted.
+    targets : numbers of the nodes that are wanted.
     kept : nodes whose arrays stay in the part.
     dropped : nodes whose arrays are of no use any more.
     """
 
     steps: tuple[ProgramStep, ...]
-    target: int
+    targets: tuple[int, ...]
     tables: frozenset[str]
     known: frozenset[int]
     kept: frozenset[int] = frozenset()
     dropped: frozenset[int] = frozenset()
 
-    def blocks(self, part: CandidatePart) -> Iterator[tuple[Here, FloatArray]]:
-        """The target on all candidates of a part, block by block."""
+    def blocks(self, part: CandidatePart) -> Iterator[tuple[Here, list[FloatArray]]]:
+        """The targets on all candidates of a part, block by block."""
         n, kept = part.high - part.low, dict[int, list[FloatArray]]({number: [] for number in self.kept})
         try:
             with np.errstate(all="ignore"):
@@ -278,7 +283,7 @@ class Program:
                         own.append(np.ascontiguousarray(values[node]))
                     for node in self.dropped & part.values.keys():
                         part.values[node][number] = _GONE  # at once: old and new arrays would take twice the memory
-                    yield here, values[self.target]
+                    yield here, [values[target] for target in self.targets]
         except BaseException:
             part.values.clear()  # some were written to
             raise
@@ -287,13 +292,13 @@ class Program:
         part.values |= kept
 
     def at(self, part: CandidatePart, where: IntArray) -> FloatArray:
-        """The target at some candidates, increasing numbers within the part; nothing stays."""
+        """The first target at some candidates, increasing numbers within the part; nothing stays."""
         here = Here(part, where)
         values = {node: part.taken(node, where) for node in self.known}
         with np.errstate(all="ignore"):
             for step in self.steps:
                 values[step.number] = _call(here, step, values)
-        return values[self.target]
+        return values[self.targets[0]]
 
 
 def _call(here: Here, step: ProgramStep, values: Mapping[int, FloatArray]) -> FloatArray:
@@ -303,13 +308,13 @@ def _call(here: Here, step: ProgramStep, values: Mapping[int, FloatArray]) -> Fl
     return CALLS[step.name](here, *read, *step.constants)
 
 
-def plan(target: Node, stored: Mapping[int, Node], whole: bool) -> Program:
-    """The program that computes a node where some nodes are stored, by number.
+def plan(targets: Sequence[Node], stored: Mapping[int, Node], whole: bool) -> Program:
+    """The program that computes some nodes where others are stored, by number.
 
     `whole` says that it runs on all candidates, so that arrays may stay.
     """
     order, known, readers = list[Node](), set[int](), Counter[int]()
-    stack, seen = [(target, False)], set[int]()
+    stack, seen = [(target, False) for target in targets], set[int]()
     while stack:
         node, is_ready = stack.pop()
         if is_ready:
@@ -341,7 +346,7 @@ def plan(target: Node, stored: Mapping[int, Node], whole: bool) -> Program:
     ]
     tables = {key for step in steps for one in step.constants if isinstance(one, Features) for key, _ in one.pieces}
     sets = (frozenset(known), frozenset(kept), frozenset(dropped))
-    return Program(tuple(steps), target.number, frozenset(tables), *sets)
+    return Program(tuple(steps), tuple(target.number for target in targets), frozenset(tables), *sets)
 
 
 # -- what is wanted of a program ------------------------------------------------------------------------------------
@@ -362,22 +367,36 @@ class OnWhole(PartTask):
         self.kept, self.dropped = program.kept, program.dropped
 
 
-class FindExtreme(OnWhole):
-    """The first candidate of largest value (`sign` 1) or smallest (-1) in a part, among all but some, (k,) increasing.
+class InOrder(OnWhole):
+    """A task on all candidates but some, (k,) increasing, that knows when they are visited.
 
     `positions` is the key of a table of visiting positions, or computes them from candidates' numbers.
     """
 
-    def __init__(self, program: Program, sign: int, but: IntArray, positions: Any) -> None:
+    def __init__(self, program: Program, but: IntArray, positions: Any) -> None:
         super().__init__(program)
-        self._sign, self._but, self._positions = sign, but, positions
+        self._but, self._positions = but, positions
         if isinstance(positions, str):
             self.tables = self.tables | {positions}
+
+    def _visited(self, part: CandidatePart, here: Here) -> IntArray:
+        """Visiting positions of some candidates, (n,)."""
+        listed = isinstance(self._positions, str)
+        own = part.tables[self._positions][here.where] if listed else self._positions[here.numbers]
+        return np.asarray(own, dtype=np.int64)
+
+
+class FindExtreme(InOrder):
+    """The first candidate of largest value (`sign` 1) or smallest (-1) in a part."""
+
+    def __init__(self, program: Program, but: IntArray, positions: Any, sign: int) -> None:
+        super().__init__(program, but, positions)
+        self._sign = sign
 
     def run(self, part: CandidatePart) -> Extreme | None:
         """None where every candidate of the part is left out."""
         best: Extreme | None = None
-        for here, values in self.program.blocks(part):
+        for here, (values,) in self.program.blocks(part):
             own = self._sign * values
             _, left_out = here.place(self._but)
             own[left_out] = -inf
@@ -385,21 +404,61 @@ class FindExtreme(OnWhole):
                 continue
             top = float(own.max())
             if np.isnan(top) or (top == inf and self._sign > 0):
-                wrong = int(np.argmax(~np.isfinite(own)))
-                raise FloatingPointError(f"a value of candidate {here.numbers[wrong]} is not a finite number")
+                raise _not_finite(here, int(np.argmax(~np.isfinite(own))))
             if best is not None and top < best.value:
                 continue
             equal = np.flatnonzero(own == top)
-            numbers = here.numbers[equal if not left_out.size else np.setdiff1d(equal, left_out)]
-            first = int(self._visited(part, numbers).min())
+            first = int(self._visited(part, here)[np.setdiff1d(equal, left_out)].min())
             if best is None or top > best.value or first < best.position:
                 best = Extreme(top, first)
         return best
 
-    def _visited(self, part: CandidatePart, numbers: IntArray) -> IntArray:
-        if isinstance(self._positions, str):
-            return np.asarray(part.tables[self._positions][numbers - part.low])
-        return np.asarray(self._positions[numbers])
+
+def _not_finite(here: Here, place: int) -> FloatingPointError:
+    return FloatingPointError(f"a value of candidate {here.numbers[place]} is not a finite number")
+
+
+class FindFront(InOrder):
+    """The candidates of a part that no other one equals or exceeds in both targets."""
+
+    def run(self, part: CandidatePart) -> UpperFront | None:
+        """None where they are too many."""
+        front = UpperFront()
+        for here, (one, two) in self.program.blocks(part):
+            edges = [-1, *here.place(self._but)[1].tolist(), here.size]
+            visited = self._visited(part, here)
+            for low, high in pairwise(edges):
+                own = slice(low + 1, high)
+                wrong = front.extend(one[own], two[own], visited[own])
+                if wrong is not None:
+                    raise _not_finite(here, low + 1 + wrong)
+            if front.is_full:
+                return None
+        return front
+
+
+class UpperFront:
+    """Points that no other one equals or exceeds in both of two values; of equal ones the first to be visited."""
+
+    def __init__(self) -> None:
+        self._values, self._visited, self._n = np.empty((2, _MOST)), np.empty(_MOST, dtype=np.int64), 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there was no room for a point."""
+        return self._n > _MOST
+
+    def extend(self, one: FloatArray, two: FloatArray, visited: IntArray) -> int | None:
+        """Take points with these values and visiting positions (n,) in; which of them is not finite, if one is not."""
+        if self.is_full:
+            return None
+        self._n, wrong = extend_front(one, two, visited, self._values, self._visited, self._n)
+        return None if wrong < 0 else int(wrong)
+
+    def by_visit(self) -> tuple[IntArray, FloatArray, FloatArray]:
+        """Visiting positions, increasing, and both values, (k,) each."""
+        order = np.argsort(self._visited[: self._n])
+        return self._visited[order], self._values[0, order], self._values[1, order]
 
 
 class WholeValues(OnWhole):
@@ -407,7 +466,7 @@ class WholeValues(OnWhole):
 
     def run(self, part: CandidatePart) -> FloatArray:
         """In the domain's order."""
-        return np.concatenate([values.copy() for _, values in self.program.blocks(part)], axis=-1)
+        return np.concatenate([values.copy() for _, (values,) in self.program.blocks(part)], axis=-1)
 
 
 class SomeValues(PartTask):

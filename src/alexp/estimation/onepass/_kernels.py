@@ -146,21 +146,31 @@ def move(mean: FloatArray, variance: FloatArray, covariances: FloatArray, gain: 
 
 
 @ieee.entry
-def shift(mean: FloatArray, covariances: FloatArray, gain: FloatArray) -> None:
-    """Add gain_c C_c to the means (cells, N)."""
-    for c in range(mean.shape[0]):
-        own, column = mean[c], covariances[c]
-        for i in range(own.shape[0]):
-            own[i] += gain[c] * column[i]
-
-
-@ieee.entry
 def shrink(variance: FloatArray, covariances: FloatArray, total: FloatArray) -> None:
     """Take C_c^2 / total_c off the variances (cells, N)."""
     for c in range(variance.shape[0]):
         spread, column = variance[c], covariances[c]
         for i in range(spread.shape[0]):
             spread[i] = max(spread[i] - column[i] * column[i] / total[c], 0.0)
+
+
+@ieee.leaf
+def _merge(
+    own: FloatArray,
+    spread: FloatArray,
+    step: float,
+    pull: float,
+    factor: float,
+    centre: FloatArray,
+    within: FloatArray,
+    between: FloatArray,
+) -> None:
+    for i in range(own.shape[0]):
+        delta = own[i] - centre[i]
+        centre[i] += step * delta
+        between[i] += pull * delta * delta
+    for i in range(own.shape[0]):  # a loop over all five arrays is not vectorised
+        within[i] += factor * spread[i]
 
 
 @ieee.entry
@@ -177,18 +187,14 @@ def merge(
 
     ``shares`` and ``scales`` of the variances have one entry per cell merged; ``total`` is the share merged before.
     """
-    centre, within, between = moments[0], moments[1], moments[2]
-    for k in range(cells.shape[0]):
-        own, spread = mean[cells[k]], variance[cells[k]]
-        total += shares[k]
-        step, factor = shares[k] / total, shares[k] * scales[k]
-        pull = shares[k] * (1.0 - step)
-        for i in range(own.shape[0]):
-            delta = own[i] - centre[i]
-            centre[i] += step * delta
-            between[i] += pull * delta * delta
-        for i in range(own.shape[0]):  # a loop over all five arrays is not vectorised
-            within[i] += factor * spread[i]
+    for low in range(0, moments.shape[1], BLOCK):
+        part, merged = slice(low, min(low + BLOCK, moments.shape[1])), total
+        centre, within, between = moments[0, part], moments[1, part], moments[2, part]
+        for k in range(cells.shape[0]):
+            merged += shares[k]
+            step, c = shares[k] / merged, cells[k]
+            pull = shares[k] * (1.0 - step)
+            _merge(mean[c, part], variance[c, part], step, pull, shares[k] * scales[k], centre, within, between)
 
 
 @ieee.loose_leaf

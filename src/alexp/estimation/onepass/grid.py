@@ -19,7 +19,7 @@ import numpy as np
 from alexp.common.arrays import BoolArray, FloatArray, IntArray
 from alexp.common.codec import Packable
 from alexp.common.schema import sequence
-from alexp.estimation.onepass.backends import ArrayBackend, HostBackend, Pass
+from alexp.estimation.onepass.backends import ArrayBackend, HostBackend, ModelMoments, Pass, ToldValue
 from alexp.estimation.onepass.particles import ParticleFamily, ParticleFantasies
 from alexp.estimation.onepass.regressions import (
     MOST_DRAWN,
@@ -54,18 +54,16 @@ class Family:
 
     Attributes
     ----------
-    mean, variance : (cells, N), in the domain's order. Before the first reward a flat constant is left out of both, and
-        variances are those of the differences to the mean of all candidates, see `about_level`.
+    values : (2, cells, N) means and variances, in the domain's order. Before the first reward a flat constant is left
+        out of both, and variances are those of the differences to the mean of all candidates, see `about_level`.
     """
 
     def __init__(
         self, block: Block, kernel: Kernel | None, ratios: FloatArray, intercept: bool, backend: ArrayBackend
     ) -> None:
-        self.mean, self.variance = backend.prior(block, kernel, ratios.size)
+        self.values, largest = backend.prior(block, kernel, ratios.size, intercept)
         self._block, self._intercept, self._backend = block, intercept, backend
-        self.ratios = ratios = lifted(ratios, backend.largest(block, kernel, self.variance))
-        if intercept:
-            self.variance = backend.levelled(block, kernel, self.variance)
+        self.ratios = ratios = lifted(ratios, largest)
         self._pass = backend.over(block, kernel)
         self.regression: KernelRegression
         if kernel is None:
@@ -76,6 +74,16 @@ class Family:
         self._roots: dict[
             tuple[int, bytes], FloatArray
         ] = {}  # of covariances that were drawn from since the last reward
+
+    @property
+    def mean(self) -> FloatArray:
+        """(cells, N)."""
+        return self.values[0, :, :]
+
+    @property
+    def variance(self) -> FloatArray:
+        """(cells, N)."""
+        return self.values[1, :, :]
 
     @property
     def residuals(self) -> FloatArray:
@@ -102,20 +110,20 @@ class Family:
             self._refresh()
             return
         if covariances is None:  # nothing is kept that could be moved
-            self.mean, self.variance = self._backend.made(self.regression, self._pass, self._block)
+            self.values = self._backend.made(self.regression, self._pass, self._block)
             return
-        total = probe.variance + self.ratios
+        total, told = probe.variance + self.ratios, None
         gain = (y - probe.mean) / total
-        self.mean, self.variance = self._backend.move(self.mean, self.variance, covariances, gain, total)
         if at.candidate is not None:  # exactly, where products in single precision would cancel
             exact = probe.mean + gain * probe.variance, probe.variance * (self.ratios / total)
-            self.mean, self.variance = self._backend.put(self.mean, self.variance, at.candidate, exact)
+            told = ToldValue(at.candidate, *exact)
+        self.values = self._backend.move(self.values, covariances, gain, total, told)
 
     def _refresh(self) -> None:
         """Make factors and values anew."""
         self.regression.rebuild()
         self._since = 0
-        self.mean, self.variance = self._backend.made(self.regression, self._pass, self._block)
+        self.values = self._backend.made(self.regression, self._pass, self._block)
 
     def last_refresh(self, rows: Iterable[FloatArray]) -> int:
         """After how many rewards of points (d,) values were made anew for the last time."""
@@ -181,7 +189,8 @@ class FamilyFantasies:
         """Take in that many rewards will come, if they can be condensed, before all others; whether they were."""
         if not self._regression.fantasise_blocks(condensed, blocks):
             return False
-        self.variance, self._is_own = self._backend.made(self._regression, self._pass, self._block)[1], True
+        self.variance = self._backend.made(self._regression, self._pass, self._block)[1, :, :]
+        self._is_own = True
         return True
 
     def absorb(self, at: PointTold) -> None:
@@ -195,7 +204,7 @@ class FamilyFantasies:
             over.add(at)
         regression.fantasise(at)
         if covariances is None:
-            self.variance = self._backend.made(regression, over, self._block)[1]
+            self.variance = self._backend.made(regression, over, self._block)[1, :, :]
         else:
             total = probe.variance + regression.ratios
             self.variance = self._backend.shrunk(self.variance, covariances, total, self._is_own)
@@ -386,18 +395,15 @@ class OnePassGrid:
                 merged.merge(part.share, part.mean, part.variance)
             return merged.mean, merged.within + merged.between
         matters = weights > _NEGLIGIBLE
-        kept, total, fantasies = float(weights[matters].sum()), 0.0, self._with_fantasies(pending, matters)
-        moments, ratios = self._backend.zeros(3, self._models[0].block.n_rows), self._ratios
-        for j, family in enumerate(self.families):
-            cells = np.flatnonzero(matters[:, j])
-            if cells.size == 0:
-                continue
+        kept, fantasies, ratios = float(weights[matters].sum()), self._with_fantasies(pending, matters), self._ratios
+        mixed = list[ModelMoments]()
+        for j in np.flatnonzero(matters.any(axis=0)).tolist():
+            family, cells = self.families[j], np.flatnonzero(matters[:, j])
             shares, scales = weights[cells, j] / kept, variances[cells, j] / ratios[cells, j]
             spread = fantasies[j].variance if j in fantasies else family.variance
-            moments = self._backend.merge(moments, family.mean, spread, cells, shares, scales, total)
-            total += float(shares.sum())
-        both = (moments[0, :], moments[1, :] + moments[2, :])
-        return self._backend.taken(both[0], choices.indices), self._backend.taken(both[1], choices.indices)
+            mixed.append(ModelMoments(family.mean, spread, cells, shares, scales))
+        both = self._backend.mixed(mixed)
+        return self._backend.taken(both[0, :], choices.indices), self._backend.taken(both[1, :], choices.indices)
 
     def components(
         self,
