@@ -125,11 +125,20 @@ class Here:
         """Which of some candidates, increasing numbers, are here, and where."""
         if isinstance(self.where, slice):
             first = self._part.low + self.where.start
+            if not candidates.size or candidates[0] >= first + self.size or candidates[-1] < first:
+                return slice(0, 0), candidates[:0]
             low, high = np.searchsorted(candidates, [first, first + self.size]).tolist()
             return slice(low, high), candidates[low:high] - first
         places = np.minimum(np.searchsorted(self.numbers, candidates), self.size - 1)
         found = np.flatnonzero(self.numbers[places] == candidates)
         return found, places[found]
+
+    def told(self, value: ToldValue | None) -> ToldValue | None:
+        """What is known of one candidate, if it is here."""
+        if value is None:
+            return None
+        _, places = self.place(np.array([value.candidate]))
+        return value._replace(candidate=int(places[0])) if places.size else None
 
 
 def _columns(rows: AnyArray, columns: tuple[int, ...] | None) -> AnyArray:
@@ -180,10 +189,21 @@ def _moved(
     total: FloatArray,
     told: ToldValue | None,
 ) -> FloatArray:
-    if told is not None:
-        _, place = here.place(np.array([told.candidate]))
-        told = told._replace(candidate=int(place[0])) if place.size else None
-    return _HOST.move(values, covariances, gain, total, told)
+    return _HOST.move(values, covariances, gain, total, here.told(told))
+
+
+def _moved_by_product(
+    here: Here,
+    values: FloatArray,
+    features: Features,
+    directions: FloatArray,
+    constants: FloatArray | None,
+    gain: FloatArray,
+    total: FloatArray,
+    told: ToldValue | None,
+) -> FloatArray:
+    block = here.block(features)
+    return _HOST.move_by_product(values, block, directions, constants, gain, total, here.told(told))
 
 
 def _shrunk(here: Here, variance: FloatArray, covariances: FloatArray, total: FloatArray) -> FloatArray:
@@ -216,6 +236,7 @@ CALLS: dict[str, Callable[..., FloatArray]] = {
     "covariances": _covariances,
     "made": _made,
     "moved": _moved,
+    "moved by product": _moved_by_product,
     "shrunk": _shrunk,
     "put": _put,
     "mixed": _mixed,
@@ -224,7 +245,7 @@ CALLS: dict[str, Callable[..., FloatArray]] = {
     "astype": lambda here, values, dtype: values.astype(dtype),
     "entries": lambda here, indices, table: table[indices],
 }
-_WRITES = {"moved", "shrunk", "put"}  # to their first argument
+_WRITES = {"moved", "moved by product", "shrunk", "put"}  # to their first argument
 
 
 # -- programs ----------------------------------------------------------------------------------------------------
@@ -330,23 +351,20 @@ def plan(targets: Sequence[Node], stored: Mapping[int, Node], whole: bool) -> Pr
     kept = {node.number for node in order if node.live} if whole else set[int]()
     dropped = {number for number, node in stored.items() if not node.live} if whole else set[int]()
     needed = (known - dropped) | kept if whole else set[int]()  # after the program has run
-    steps = [
-        ProgramStep(
-            node.number,
-            node.name,
-            tuple(read.number for read in node.reads),
-            node.constants,
-            # The only reader of an array may write to it; a row is a view of another one.
-            node.name in _WRITES
-            and readers[node.reads[0].number] == 1
-            and node.reads[0].number not in needed
-            and node.reads[0].name != "row",
-        )
-        for node in order
-    ]
-    tables = {key for step in steps for one in step.constants if isinstance(one, Features) for key, _ in one.pieces}
+    steps = dict[int, ProgramStep]()
+    for node in order:
+        name, reads, constants = node.name, tuple(read.number for read in node.reads), node.constants
+        # The only reader of an array may write to it; a row is a view of another one.
+        own = name in _WRITES and readers[reads[0]] == 1 and reads[0] not in needed and node.reads[0].name != "row"
+        if name == "moved" and node.reads[1].name == "product" and readers[reads[1]] == 1 and reads[1] not in needed:
+            name, reads, constants = "moved by product", reads[:1], node.reads[1].constants + constants
+            del steps[node.reads[1].number]
+        steps[node.number] = ProgramStep(node.number, name, reads, constants, own)
+    tables = {
+        key for step in steps.values() for one in step.constants if isinstance(one, Features) for key, _ in one.pieces
+    }
     sets = (frozenset(known), frozenset(kept), frozenset(dropped))
-    return Program(tuple(steps), tuple(target.number for target in targets), frozenset(tables), *sets)
+    return Program(tuple(steps.values()), tuple(target.number for target in targets), frozenset(tables), *sets)
 
 
 # -- what is wanted of a program ------------------------------------------------------------------------------------

@@ -217,9 +217,25 @@ class HostBackend:
     ) -> FloatArray:
         """Add gain_c C_c to the means and take C_c^2 / total_c off the variances."""
         kernels.move(values[0], values[1], covariances, gain, total)
-        if told is not None:
-            values[0, :, told.candidate], values[1, :, told.candidate] = told.mean, told.variance
-        return values
+        return _told(values, told)
+
+    def move_by_product(
+        self,
+        values: FloatArray,
+        block: Block,
+        directions: FloatArray,
+        constants: FloatArray | None,
+        gain: FloatArray,
+        total: FloatArray,
+        told: ToldValue | None,
+    ) -> FloatArray:
+        """`move` by a `product` that is of no other use: dense rows are read once, and nothing is written but values."""
+        rows = block.rows
+        if constants is None or not isinstance(rows, np.ndarray) or rows.dtype not in (np.float32, np.float64):
+            return self.move(values, self.product(block, directions, constants), gain, total, told)
+        own = np.ascontiguousarray(directions, dtype=rows.dtype)
+        kernels.absorb(rows, own, constants, gain, total, np.empty((len(own), kernels.LONG)), values)
+        return _told(values, told)
 
     def shrunk(self, variance: FloatArray, covariances: FloatArray, total: FloatArray, reuse: bool) -> FloatArray:
         """Variances less C_c^2 / total_c."""
@@ -239,6 +255,12 @@ class HostBackend:
     def taken(self, values: FloatArray, indices: IntArray) -> FloatArray:
         """Values of some candidates."""
         return np.asarray(values[indices])
+
+
+def _told(values: FloatArray, told: ToldValue | None) -> FloatArray:
+    if told is not None:
+        values[0, :, told.candidate], values[1, :, told.candidate] = told.mean, told.variance
+    return values
 
 
 def product(rows: Rows, directions: FloatArray) -> FloatArray:
