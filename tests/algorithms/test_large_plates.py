@@ -57,6 +57,22 @@ def test_the_largest_improvement_is_that_of_all_choices(kernels, fails):
         opt.ask(available=np.arange(20, N))
 
 
+@pytest.mark.parametrize("kernels", [False, True, "wide"])
+def test_the_largest_improvement_of_a_first_plate_is_that_of_all_choices(kernels):
+    models, domain, _ = problem(kernels is True)
+    if kernels == "wide":  # values are kept at all candidates
+        inputs = np.random.default_rng(0).standard_normal((N, 40)) * np.geomspace(1.0, 20.0, 40)
+        models = alexp.ModelClass.from_matrices({"all": inputs})
+    opt = alexp.EvidenceMixture(models, domain, goal="best", random_state=1)
+    for _ in range(12):
+        round_ = opt._open(None)
+        position, gain = opt.belief.most_improving(round_, 1.0)
+        gains = opt.belief.expected_improvement(round_, 1.0)
+        assert gain == pytest.approx(gains[position], rel=1e-9)
+        assert gain == pytest.approx(gains.max(), rel=1e-9)
+        opt.ask()
+
+
 def test_most_choices_are_not_looked_at_again(monkeypatch):
     models, domain, rewards = problem(False)
     opt = alexp.EvidenceMixture(models, domain, goal="best", repeats=False, random_state=1)

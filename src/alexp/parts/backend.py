@@ -483,7 +483,7 @@ class KernelsComputed:
         """Take note of a new point."""
         self._points = np.vstack([self._points, at.row])
 
-    def similarities(self, part: slice) -> None:
+    def similarities(self, part: slice | IntArray) -> None:
         """Nothing is kept."""
 
     def copy(self) -> KernelsComputed:

@@ -174,7 +174,7 @@ def _covariances(
 class _Unknown:
     """Similarities that nothing has been kept of."""
 
-    def similarities(self, part: slice) -> None: ...
+    def similarities(self, part: slice | IntArray) -> None: ...
 
 
 def _made(here: Here, features: Features, regression: KernelRegression) -> FloatArray:

@@ -160,6 +160,24 @@ def shrink(variance: FloatArray, covariances: FloatArray, total: FloatArray) -> 
 
 
 @ieee.leaf
+def _take_off(variance: FloatArray, z: FloatArray, scale: float) -> None:
+    for i in range(z.shape[0]):
+        z[i] /= scale
+        variance[i] = max(variance[i] - z[i] * z[i], 0.0)
+
+
+@ieee.entry
+def take_off_fantasies(z: FloatArray, factors: FloatArray, variance: FloatArray) -> None:
+    """Solve L_c z = z in place, z (P, cells, n) and factors (cells, P, P); take z^2 off the variances (cells, n)."""
+    for c in range(z.shape[1]):
+        for k in range(z.shape[0]):
+            row = factors[c, k]
+            for m in range(k):
+                _subtract(z[k, c], row[m], z[m, c], z.shape[2])
+            _take_off(variance[c], z[k, c], row[k])
+
+
+@ieee.leaf
 def _merge(
     own: FloatArray,
     spread: FloatArray,

@@ -25,7 +25,7 @@ _THREADED = 10_000_000  # products and sums from which threads pay
 class Similar(Protocol):
     """What knows similarities of the points told to candidates."""
 
-    def similarities(self, part: slice) -> FloatArray | None:
+    def similarities(self, part: slice | IntArray) -> FloatArray | None:
         """Of the points told to some candidates, (D, n), if they are known."""
 
 
@@ -98,7 +98,7 @@ class Pass(Protocol):
     def add(self, at: PointTold) -> None:
         """Take note of a point that is new to the regression."""
 
-    def similarities(self, part: slice) -> FloatArray | None:
+    def similarities(self, part: slice | IntArray) -> FloatArray | None:
         """Of the points told to some candidates, (D, n), if they are known."""
 
     def copy(self) -> Pass:
@@ -118,7 +118,7 @@ class LinearPass:
     def add(self, at: PointTold) -> None:
         """Points are known to the regression, which has their features."""
 
-    def similarities(self, part: slice) -> None:
+    def similarities(self, part: slice | IntArray) -> None:
         """Nothing is kept."""
 
     def copy(self) -> LinearPass:
@@ -159,7 +159,7 @@ class KernelPass:
         self._chunks[-1][self._used[-1]] = similar(at)
         self._used[-1] += 1
 
-    def similarities(self, part: slice) -> FloatArray:
+    def similarities(self, part: slice | IntArray) -> FloatArray:
         """Kernel rows of the points told on some candidates, (D, n)."""
         return np.vstack([chunk[:used, part] for chunk, used in zip(self._chunks, self._used, strict=True)])
 
@@ -229,7 +229,7 @@ class HostBackend:
         total: FloatArray,
         told: ToldValue | None,
     ) -> FloatArray:
-        """`move` by a `product` that is of no other use: dense rows are read once, and nothing is written but values."""
+        """`move` by a `product` that is of no other use: dense rows are read once, nothing is written but values."""
         rows = block.rows
         if constants is None or not isinstance(rows, np.ndarray) or rows.dtype not in (np.float32, np.float64):
             return self.move(values, self.product(block, directions, constants), gain, total, told)

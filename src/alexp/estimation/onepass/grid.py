@@ -13,13 +13,15 @@ anew where that run last did and carried on from there, has the same bits and ta
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
 from alexp.common.arrays import BoolArray, FloatArray, IntArray
 from alexp.common.codec import Packable
 from alexp.common.schema import sequence
-from alexp.estimation.onepass.backends import ArrayBackend, HostBackend, ModelMoments, Pass, ToldValue
+from alexp.estimation.onepass.backends import ArrayBackend, HostBackend, ModelMoments, ToldValue
+from alexp.estimation.onepass.fantasies import FamilyFantasies, FewVariances
 from alexp.estimation.onepass.particles import ParticleFamily, ParticleFantasies
 from alexp.estimation.onepass.regressions import (
     MOST_DRAWN,
@@ -37,6 +39,7 @@ from alexp.problem.matrices import Block, ModelOnTable
 from alexp.problem.rows import dense
 from alexp.problem.shared_kernels import SharedKernels
 
+Fantasies: TypeAlias = FamilyFantasies | ParticleFantasies | FewVariances
 _REFRESH = 64  # rewards, at least, between two times that values are made anew
 _NEGLIGIBLE = 1e-12  # components of smaller weight are left out of predictions
 
@@ -173,42 +176,9 @@ class Family:
         return self.regression.moments(rows)
 
 
-class FamilyFantasies:
-    """The variances of a family once rewards of pending trials are in; means stay as they are.
-
-    `regression` and `over` are copies of its own, which grow by one point for each pending trial.
-    """
-
-    def __init__(
-        self, regression: KernelRegression, over: Pass, block: Block, variance: FloatArray, backend: ArrayBackend
-    ) -> None:
-        self._regression, self._pass, self._block, self.variance = regression, over, block, variance
-        self._backend, self._is_own = backend, False  # whether the variances are
-
-    def absorb_blocks(self, condensed: CondensedTrials, blocks: tuple[PendingBlock, ...]) -> bool:
-        """Take in that many rewards will come, if they can be condensed, before all others; whether they were."""
-        if not self._regression.fantasise_blocks(condensed, blocks):
-            return False
-        self.variance = self._backend.made(self._regression, self._pass, self._block)[1, :, :]
-        self._is_own = True
-        return True
-
-    def absorb(self, at: PointTold) -> None:
-        """Take in that a reward of a point will come."""
-        regression, over = self._regression, self._pass
-        probe, number = regression.probe(at), regression.points.find(at.row)
-        is_new, is_first = number == regression.points.n, regression.points.n == 0 and regression.intercept
-        # What a first reward takes from the constant's variance cannot be said, because that is infinite.
-        covariances = over.covariances(number, probe, at) if self._backend.keeps_values and not is_first else None
-        if is_new:
-            over.add(at)
-        regression.fantasise(at)
-        if covariances is None:
-            self.variance = self._backend.made(regression, over, self._block)[1, :, :]
-        else:
-            total = probe.variance + regression.ratios
-            self.variance = self._backend.shrunk(self.variance, covariances, total, self._is_own)
-        self._is_own = True
+def _spread(family: Family | ParticleFamily, fantasies: Fantasies | None) -> FloatArray:
+    """Variances at all candidates, (cells, N)."""
+    return family.variance if fantasies is None or isinstance(fantasies, FewVariances) else fantasies.variance
 
 
 def _is_due(since: int, n_points: int, limit: float, is_new: bool) -> bool:
@@ -358,10 +328,8 @@ class OnePassGrid:
         self._drop_fantasies()
 
     def _drop_fantasies(self) -> None:
-        self._fantasies: tuple[Pending, dict[int, FamilyFantasies | ParticleFantasies]] = (
-            NOTHING,
-            {},
-        )  # what pending trials leave
+        # What pending trials leave, at all candidates and (True) at a few.
+        self._fantasies: dict[bool, tuple[Pending, dict[int, Fantasies]]] = {}
 
     # -- evidence ----------------------------------------------------------------------------------------------
 
@@ -400,7 +368,7 @@ class OnePassGrid:
         for j in np.flatnonzero(matters.any(axis=0)).tolist():
             family, cells = self.families[j], np.flatnonzero(matters[:, j])
             shares, scales = weights[cells, j] / kept, variances[cells, j] / ratios[cells, j]
-            spread = fantasies[j].variance if j in fantasies else family.variance
+            spread = _spread(family, fantasies.get(j))
             mixed.append(ModelMoments(family.mean, spread, cells, shares, scales))
         both = self._backend.mixed(mixed)
         return self._backend.taken(both[0, :], choices.indices), self._backend.taken(both[1, :], choices.indices)
@@ -423,7 +391,7 @@ class OnePassGrid:
             if choices.indices is None:
                 mean, variance = family.at(np.ascontiguousarray(self._own(j, choices.table.T)))
             else:
-                mean, variance = family.mean, fantasies[j].variance if j in fantasies else family.variance
+                mean, variance = family.mean, _spread(family, fantasies.get(j))
             for c in active:
                 scale = variances[c, j] / ratios[c, j]
                 own = (mean[int(c), :], variance[int(c), :])
@@ -435,11 +403,29 @@ class OnePassGrid:
     def values(
         self, weights: FloatArray, variances: FloatArray, choices: Choices, pending: Pending, least: float
     ) -> ComponentValues:
-        """The same all at once."""
+        """The same all at once; in this memory nothing is computed at other candidates, once a constant is known."""
+        is_known = self.n_observations > 0 or not self.intercept
+        if isinstance(self._backend, HostBackend) and not self._learning and is_known and choices.indices is not None:
+            return self._few_values(weights, variances, choices.indices, pending, least)
         parts = list(self.components(weights, variances, choices, pending, least))
         both = np.array([part.mean for part in parts]), np.array([part.variance for part in parts])
         numbers = np.array([part.cell * weights.shape[1] + part.model for part in parts])
         return ComponentValues(np.array([part.share for part in parts]), *both, numbers)
+
+    def _few_values(
+        self, weights: FloatArray, variances: FloatArray, indices: IntArray, pending: Pending, least: float
+    ) -> ComponentValues:
+        matters, ratios = weights > least, self._ratios
+        kept, fantasies = float(weights[matters].sum()), self._with_fantasies(pending, matters, few=True)
+        found = list[tuple[FloatArray, FloatArray, FloatArray, IntArray]]()
+        for j in np.flatnonzero(matters.any(axis=0)).tolist():
+            cells, family, own = np.flatnonzero(matters[:, j]), self.families[j], fantasies.get(j)
+            spread = own.at(indices) if isinstance(own, FewVariances) else family.variance[:, indices]
+            scales = variances[cells, j] / ratios[cells, j]
+            values = family.mean[:, indices][cells], scales[:, None] * spread[cells]
+            found.append((weights[cells, j] / kept, *values, cells * weights.shape[1] + j))
+        shares, mean, variance, numbers = (np.concatenate(column) for column in zip(*found, strict=True))
+        return ComponentValues(shares, mean, variance, numbers)
 
     def n_normals(self, model: int) -> int:
         """How many standard normals a draw of a model takes."""
@@ -451,19 +437,19 @@ class OnePassGrid:
             raise ValueError("functions are drawn at candidates only, where values are kept")
         return self.families[model].draw(cell, choices.indices, normals, scale)
 
-    def _with_fantasies(self, pending: Pending, matters: BoolArray) -> dict[int, FamilyFantasies | ParticleFantasies]:
+    def _with_fantasies(self, pending: Pending, matters: BoolArray, few: bool = False) -> dict[int, Fantasies]:
         """Beliefs of the families with a component that `matters` (cells, M), after pending trials; none without.
 
-        They are kept until the next reward: one trial more is absorbed alone, to the same bits.
+        They are at all candidates, or at a `few` that will be named. They are kept until the next reward: one trial
+        more is absorbed alone, to the same bits.
         """
         if not pending:
             return {}
         members = np.flatnonzero(matters.any(axis=0)).tolist()
-        known, fantasies = self._fantasies
+        known, fantasies = self._fantasies.pop(few, (NOTHING, {}))  # not kept as long as they are changed
         begins = pending.begins_with(known) and pending.older == known.older
         if not begins or any(j not in fantasies for j in members):
-            known, fantasies = NOTHING, {j: self.families[j].without_fantasies() for j in members}
-        self._fantasies = (NOTHING, {})  # as long as they are changed
+            known, fantasies = NOTHING, {j: self._without_fantasies(j, few) for j in members}
         condensed = set[int]()
         if pending.older and known is NOTHING:
             self._own_blocks = {block: self._own_blocks.get(block, {}) for block in pending.older}
@@ -475,8 +461,12 @@ class OnePassGrid:
             for j, own in fantasies.items():
                 if place >= n or j not in condensed:
                     own.absorb(self._told(j, row, index))
-        self._fantasies = (pending, fantasies)
+        self._fantasies[few] = (pending, fantasies)
         return fantasies
+
+    def _without_fantasies(self, j: int, few: bool) -> Fantasies:
+        own = self.families[j].without_fantasies()
+        return FewVariances(own, self._models[j].block) if few and isinstance(own, FamilyFantasies) else own
 
     def _condensed(self, j: int, pending: Pending) -> tuple[CondensedTrials, tuple[PendingBlock, ...]]:
         """The older pending trials in the columns of model j, and what was condensed of them."""
