@@ -19,12 +19,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from math import log, sqrt
-from typing import Any, ClassVar, Literal, Protocol, Self, cast
+from typing import Any, ClassVar, Literal, Protocol, Self
 
 import numpy as np
 
 from alexp.common.arguments import FullSignature, check_keywords, constructor
-from alexp.common.arrays import FloatArray, IntArray
+from alexp.common.arrays import FloatArray
 from alexp.common.validation import count, non_negative, one_of, positive
 from alexp.decision.plays import Among, Certain, Play, Weighted
 from alexp.problem.candidates import Round
@@ -295,20 +295,18 @@ def _check_width(name: str, width: float | None) -> None:
 
 def upper_confidence(mean: FloatArray, std: FloatArray, beta: float) -> int:
     """First argmax of mean + beta std, both of shape (n,)."""
-    where, mean, std = undominated(mean, std)
-    best = int(np.argmax(mean + beta * std))
-    return best if where is None else int(where[best])
+    if hasattr(mean, "upper_front"):
+        return _on_front(upper_confidence, mean, std, beta)
+    return int(np.argmax(mean + beta * std))
 
 
-def undominated(mean: FloatArray, std: FloatArray) -> tuple[IntArray | None, FloatArray, FloatArray]:
-    """Positions, means and deviations of choices that no other one equals or exceeds in both: enough to be decided on.
+def _on_front(choose: Callable[..., int], mean: Any, std: FloatArray, *numbers: float) -> int:
+    """What is chosen from values in parts by a score that is better where mean and deviation are larger.
 
-    For rules whose score rises, or falls, with both. Where all choices are in one memory it is all of them, and None
-    for their positions.
+    Choices that no other one equals or exceeds in both are enough for that, see `PartedArray.upper_front`.
     """
-    front = getattr(mean, "upper_front", None)  # of values in parts
-    found = None if front is None else front(std)
-    return (None, mean, std) if found is None else cast(tuple[IntArray, FloatArray, FloatArray], found)
+    where, *values = mean.upper_front(std)
+    return int(where[choose(*values, *numbers)])
 
 
 def information_directed(mean: FloatArray, std: FloatArray, beta: float, noise_variance: float) -> int:
@@ -321,12 +319,12 @@ def information_directed(mean: FloatArray, std: FloatArray, beta: float, noise_v
     >>> information_directed(np.array([1.0, 0.9]), np.array([0.1, 0.5]), 2.0, 0.01)
     1
     """
-    where, mean, std = undominated(mean, std)
+    if hasattr(mean, "upper_front"):
+        return _on_front(information_directed, mean, std, beta, noise_variance)
     regret = (mean + beta * std).max() - mean
     with np.errstate(over="ignore"):
         information = np.log1p(np.minimum(std**2 / noise_variance, _ALL_INFORMATION))
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(information < _NO_INFORMATION, np.inf, regret**2 / information)
     best = int(np.argmin(ratio))
-    best = int(np.argmax(mean)) if ratio[best] == np.inf else best
-    return best if where is None else int(where[best])
+    return int(np.argmax(mean)) if ratio[best] == np.inf else best

@@ -11,11 +11,12 @@ from alexp.common.compiling import ieee
 @ieee.entry
 def extend_front(
     one: FloatArray, two: FloatArray, visited: IntArray, values: FloatArray, places: IntArray, n: int
-) -> tuple[int, int]:
+) -> tuple[int, int, bool]:
     """Take points (N,) into a front of n, ``values`` (2, capacity) and visiting positions ``places`` (capacity,).
 
     The first value falls along the front and the second rises. Of equal points the first to be visited stays. Returns
-    how many there are, more than the capacity where there is no room, and the point that is not finite, or -1.
+    how many there are, how many points were taken in, and whether the next one is not finite: there was no room for it
+    otherwise.
     """
     falling, rising, last = values[0], values[1], 0
     for i in range(one.shape[0]):
@@ -23,7 +24,7 @@ def extend_front(
         if n and x <= falling[last] and y <= rising[last] and (x < falling[last] or y < rising[last]):
             continue  # by the point that exceeded another just now
         if not (x < math.inf and y < math.inf):
-            return n, i
+            return n, i, True
         low, high = 0, n  # those before `low` are no smaller in the first value
         while low < high:
             middle = (low + high) // 2
@@ -43,7 +44,7 @@ def extend_front(
             end += 1
         if end == low:
             if n == falling.shape[0]:
-                return n + 1, -1
+                return n, i, False
             for k in range(n, low, -1):
                 falling[k], rising[k], places[k] = falling[k - 1], rising[k - 1], places[k - 1]
             n += 1
@@ -54,4 +55,4 @@ def extend_front(
             n -= end - low - 1
         falling[low], rising[low], places[low] = x, y, visited[i]
         last = low
-    return n, -1
+    return n, one.shape[0], False

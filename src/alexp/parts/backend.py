@@ -366,20 +366,18 @@ class PartedArray(NDArrayOperatorsMixin):
         """Positions in the round from those in the visiting order of all candidates."""
         return places - np.searchsorted(np.sort(self.order.position[self.but]), places) if self.but.size else places
 
-    def upper_front(self, other: PartedArray) -> tuple[IntArray, FloatArray, FloatArray] | None:
-        """See `rules.undominated`; None where there are more than 4,096 such positions."""
+    def upper_front(self, other: PartedArray) -> tuple[IntArray, FloatArray, FloatArray]:
+        """Positions that no other one equals or exceeds in these and other values, in order, and both values there.
+
+        They are few, and one pass over the candidates finds them.
+        """
         engine, where, second = self._engine, (self.but, self._visited()), other.node
         is_root = second.name == "elementwise" and second.constants[0] is np.sqrt  # squares have the same front
         nodes = (self.node, second.reads[0] if is_root else second)
         fronts = engine.run(lambda k: FindFront(plan(nodes, engine.stored[k], True), *where))
         whole = UpperFront()
-        for front in fronts:
-            if front is None:
-                return None
-            visited, one, two = front.by_visit()
+        for visited, one, two in (front.by_visit() for front in fronts):
             whole.extend(one, two, visited)
-        if whole.is_full:
-            return None
         visited, one, two = whole.by_visit()
         return self._within(visited), one, np.sqrt(two) if is_root else two
 

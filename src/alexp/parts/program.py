@@ -33,7 +33,6 @@ from alexp.problem.matrices import Block
 
 BLOCK = 1 << 14  # candidates whose values stay in the cache
 _FOLDED = 1 << 14  # rows of a block that something is summed over
-_MOST = 1 << 12  # points of a front
 _GONE = np.empty(0)
 _numbers = count()
 
@@ -439,8 +438,8 @@ def _not_finite(here: Here, place: int) -> FloatingPointError:
 class FindFront(InOrder):
     """The candidates of a part that no other one equals or exceeds in both targets."""
 
-    def run(self, part: CandidatePart) -> UpperFront | None:
-        """None where they are too many."""
+    def run(self, part: CandidatePart) -> UpperFront:
+        """All that is known of the part."""
         front = UpperFront()
         for here, (one, two) in self.program.blocks(part):
             edges = [-1, *here.place(self._but)[1].tolist(), here.size]
@@ -450,8 +449,6 @@ class FindFront(InOrder):
                 wrong = front.extend(one[own], two[own], visited[own])
                 if wrong is not None:
                     raise _not_finite(here, low + 1 + wrong)
-            if front.is_full:
-                return None
         return front
 
 
@@ -459,19 +456,21 @@ class UpperFront:
     """Points that no other one equals or exceeds in both of two values; of equal ones the first to be visited."""
 
     def __init__(self) -> None:
-        self._values, self._visited, self._n = np.empty((2, _MOST)), np.empty(_MOST, dtype=np.int64), 0
-
-    @property
-    def is_full(self) -> bool:
-        """Whether there was no room for a point."""
-        return self._n > _MOST
+        self._values, self._visited, self._n = np.empty((2, 64)), np.empty(64, dtype=np.int64), 0
 
     def extend(self, one: FloatArray, two: FloatArray, visited: IntArray) -> int | None:
         """Take points with these values and visiting positions (n,) in; which of them is not finite, if one is not."""
-        if self.is_full:
-            return None
-        self._n, wrong = extend_front(one, two, visited, self._values, self._visited, self._n)
-        return None if wrong < 0 else int(wrong)
+        first = 0
+        while first < one.size:
+            rest = one[first:], two[first:], visited[first:]
+            self._n, stopped, is_wrong = extend_front(*rest, self._values, self._visited, self._n)
+            first += stopped
+            if is_wrong:
+                return first
+            if first < one.size:  # there was no room
+                self._values = np.hstack([self._values, np.empty_like(self._values)])
+                self._visited = np.hstack([self._visited, np.empty_like(self._visited)])
+        return None
 
     def by_visit(self) -> tuple[IntArray, FloatArray, FloatArray]:
         """Visiting positions, increasing, and both values, (k,) each."""

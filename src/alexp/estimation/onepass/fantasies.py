@@ -16,7 +16,7 @@ from alexp.common.arrays import FloatArray, IntArray
 from alexp.estimation.onepass._kernels import take_off_fantasies
 from alexp.estimation.onepass.backends import ArrayBackend, Pass
 from alexp.estimation.onepass.regressions import KernelRegression, PointTold
-from alexp.estimation.ridge.condensed import CondensedTrials
+from alexp.estimation.ridge.bank import CondensedTrials
 from alexp.problem.candidates import PendingBlock
 from alexp.problem.matrices import Block
 

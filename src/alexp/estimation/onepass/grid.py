@@ -32,7 +32,7 @@ from alexp.estimation.onepass.regressions import (
     likely_best,
 )
 from alexp.estimation.posteriors import CandidateMoments, Component, ComponentValues, Score
-from alexp.estimation.ridge.condensed import CondensedTrials
+from alexp.estimation.ridge.bank import CondensedTrials
 from alexp.problem.candidates import NOTHING, Choices, Pending, PendingBlock
 from alexp.problem.kernels import ARD, Kernel
 from alexp.problem.matrices import Block, ModelOnTable

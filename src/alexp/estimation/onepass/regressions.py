@@ -27,8 +27,7 @@ from scipy.linalg import solve_triangular
 
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.estimation.onepass import _kernels as kernels
-from alexp.estimation.ridge.bank import RidgeBank
-from alexp.estimation.ridge.condensed import CondensedTrials
+from alexp.estimation.ridge.bank import CondensedTrials, RidgeBank
 from alexp.problem.candidates import PendingBlock
 from alexp.problem.kernels import Kernel, Linear, Restricted, Scaled, Sum
 from alexp.problem.rows import Rows, dense_blocks, take
