@@ -248,6 +248,11 @@ class OnePassGrid:
 
     def _family(self, model: ModelOnTable, ratios: FloatArray) -> Family | ParticleFamily:
         if isinstance(model.kernel, ARD):
+            if model.block.on_device is not None:
+                raise ValueError(
+                    "kernels.ARD learns its lengthscales on all candidates in one memory, and these are on a device or "
+                    'in parts: use kernels.Matern() or kernels="auto"'
+                )
             return ParticleFamily(model.block, model.kernel, ratios, self.intercept)
         return Family(model.block, model.kernel, ratios, self.intercept, self._backend)
 
