@@ -88,12 +88,18 @@ class Clock:
         return self._before - before
 
 
-def play(opt: alexp.EvidenceMixture, steps: int, weights: FloatArray) -> None:
-    """Steps whose rewards are linear in the features, with noise."""
-    rng = np.random.default_rng(opt.n_told)
+def play(opt: alexp.EvidenceMixture, steps: int, weights: FloatArray, clock: Clock) -> float:
+    """Seconds of steps whose rewards are linear in the features, with noise; what rewards take is not counted."""
+    rng, seconds = np.random.default_rng(opt.n_told), 0.0
     for _ in range(steps):
+        clock.lap()
         trial = opt.ask()
-        opt.tell(trial, float(opt.models.columns([trial.index])[0] @ weights + 0.1 * rng.standard_normal()))
+        seconds += clock.lap()
+        reward = float(opt.models.columns([trial.index])[0] @ weights + 0.1 * rng.standard_normal())
+        clock.lap()
+        opt.tell(trial, reward)
+        seconds += clock.lap()
+    return seconds
 
 
 def on_workers(rows: int, columns: int, folder: Path, steps: int, rule: Any, memory: str = "3GB") -> dict[str, float]:
@@ -110,14 +116,12 @@ def on_workers(rows: int, columns: int, folder: Path, steps: int, rule: Any, mem
         opt = alexp.EvidenceMixture(models, alexp.FiniteSet(candidates), rule=rule, random_state=0)
         out = {"candidates": len(candidates), "columns": columns, "reading": clock.lap()}
         weights = np.random.default_rng(1).standard_normal(columns) / np.sqrt(columns)
-        play(opt, _WARM, weights)
+        play(opt, _WARM, weights, clock)
         directions = np.random.default_rng(2).standard_normal((5, columns))
         task, step, passes = OneProduct(features, directions), 0.0, 0.0
         features.device.run(lambda k: task)
         for _ in range(steps):  # side by side
-            clock.lap()
-            play(opt, 1, weights)
-            step += clock.lap() / steps
+            step += play(opt, 1, weights, clock) / steps
             features.device.run(lambda k: task)
             passes += clock.lap() / steps
         peaks = [peak_gigabytes(), *client.run(peak_gigabytes).values()]
@@ -134,10 +138,8 @@ def enumerated(sizes: list[int], columns: int, steps: int) -> dict[str, float]:
     weights = rng.standard_normal(models.n_columns) / np.sqrt(models.n_columns)
     for _ in range(models.n_columns + 4):  # as many rewards as coefficients: a step costs the same from then on
         opt.observe(int(rng.integers(prod(sizes))), float(rng.standard_normal()))
-    before, clock = peak_gigabytes(), Clock()
-    play(opt, steps, weights)
-    seconds = clock.lap() / steps
-    n = prod(sizes)
+    before, n = peak_gigabytes(), prod(sizes)
+    seconds = play(opt, steps, weights, Clock()) / steps
     return {"candidates": n, "step": seconds, "ns": 1e9 * seconds / n, "before": before, "gigabytes": peak_gigabytes()}
 
 

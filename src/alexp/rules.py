@@ -303,7 +303,18 @@ def _check_width(name: str, width: float | None) -> None:
 
 def upper_confidence(mean: FloatArray, std: FloatArray, beta: float) -> int:
     """First argmax of mean + beta std, both of shape (n,)."""
+    if hasattr(mean, "upper_front"):
+        return _on_front(upper_confidence, mean, std, beta)
     return int(np.argmax(mean + beta * std))
+
+
+def _on_front(choose: Callable[..., int], mean: Any, std: FloatArray, *numbers: float) -> int:
+    """What is chosen from values in parts by a score that is better where mean and deviation are larger.
+
+    Choices that no other one equals or exceeds in both are enough for that, see `PartedArray.upper_front`.
+    """
+    where, *values = mean.upper_front(std)
+    return int(where[choose(*values, *numbers)])
 
 
 def information_directed(mean: FloatArray, std: FloatArray, beta: float, noise_variance: float) -> int:
@@ -316,6 +327,8 @@ def information_directed(mean: FloatArray, std: FloatArray, beta: float, noise_v
     >>> information_directed(np.array([1.0, 0.9]), np.array([0.1, 0.5]), 2.0, 0.01)
     1
     """
+    if hasattr(mean, "upper_front"):
+        return _on_front(information_directed, mean, std, beta, noise_variance)
     regret = (mean + beta * std).max() - mean
     with np.errstate(over="ignore"):
         information = np.log1p(np.minimum(std**2 / noise_variance, _ALL_INFORMATION))

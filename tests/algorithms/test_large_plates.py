@@ -57,6 +57,22 @@ def test_the_largest_improvement_is_that_of_all_choices(kernels, fails):
         opt.ask(available=np.arange(20, N))
 
 
+@pytest.mark.parametrize("kernels", [False, True, "wide"])
+def test_the_largest_improvement_of_a_first_plate_is_that_of_all_choices(kernels):
+    models, domain, _ = problem(kernels is True)
+    if kernels == "wide":  # the second trial is among candidates that were not the least certain before the first
+        inputs = np.random.default_rng(3).standard_normal((3000, 6)) * np.geomspace(1.0, 10.0, 6)
+        models, domain = alexp.ModelClass.from_matrices({"a": inputs, "b": inputs[:, :2]}), alexp.FiniteSet(range(3000))
+    opt = alexp.EvidenceMixture(models, domain, goal="best", random_state=3)
+    for _ in range(5):
+        round_ = opt._open(None)
+        position, gain = opt.belief.most_improving(round_, 1.0)
+        gains = opt.belief.expected_improvement(round_, 1.0)
+        assert gain == pytest.approx(gains[position], rel=1e-9)
+        assert gain == pytest.approx(gains.max(), rel=1e-9)
+        opt.ask()
+
+
 def test_most_choices_are_not_looked_at_again(monkeypatch):
     models, domain, rewards = problem(False)
     opt = alexp.EvidenceMixture(models, domain, goal="best", repeats=False, random_state=1)

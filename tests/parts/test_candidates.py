@@ -182,3 +182,14 @@ def test_without_dask_a_sentence_says_how_to_get_it(tmp_path):
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert "pip install 'alexp[dask]'" in out
+
+
+def test_studies_and_learned_lengthscales_say_that_they_need_one_memory(tmp_path):
+    candidates = alexp.Combinations({"x": ["a", "b"], "y": ["c", "d", "e"]})
+    features, domain = candidates.features({"x": np.eye(2), "y": np.eye(3)}), alexp.FiniteSet(candidates)
+    models = alexp.ModelClass.from_matrices({"m": features})
+    with pytest.raises(ValueError, match=r"in parts: use EvidenceMixture\(models, domain\)"):
+        alexp.create_study(models, domain, name="s", storage=f"sqlite:///{tmp_path}/s.db")
+    models = alexp.ModelClass.from_matrices({"m": features}, kernels={"m": alexp.kernels.ARD()})
+    with pytest.raises(ValueError, match=r"in parts: use kernels.Matern\(\)"):
+        alexp.EvidenceMixture(models, domain)

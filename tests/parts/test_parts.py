@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import alexp
-from alexp.parts.program import BLOCK, Node, plan
+from alexp.parts.program import BLOCK, Node, UpperFront, plan
 from alexp.problem.candidates import AllBut, ComputedOrder
 from tests.parts.holding import held, linear_rewards, mixture, play, tables
 
@@ -106,8 +106,8 @@ def test_what_nothing_needs_any_more_is_dropped():
     parts = mixture(rows, 400)
     play(parts, linear_rewards(given), 20)
     engine = rows["a"].device
-    assert all(len(stored) == 4 for stored in engine.stored)  # mean and variance of two models
-    assert [values.shape for values in engine.parts[0].values[min(engine.stored[0])]] == [(5, 133)]
+    assert all(len(stored) == 2 for stored in engine.stored)  # values of two models
+    assert [values.shape for values in engine.parts[0].values[min(engine.stored[0])]] == [(2, 5, 133)]
 
 
 def test_values_are_kept_in_blocks_when_parts_are_larger():
@@ -205,13 +205,63 @@ def test_a_program_writes_only_to_what_nothing_else_needs():
     cov = Node("zeros", (), (2,))
     moved = Node("moved", (stored, cov), (np.ones(2),))
     again = Node("moved", (moved, cov), (np.ones(2),))
-    steps = {step.number: step for step in plan(again, {stored.number: stored}, True).steps}
+    steps = {step.number: step for step in plan([again], {stored.number: stored}, True).steps}
     assert not steps[moved.number].in_place  # `stored` is an array of the run
     assert steps[again.number].in_place
     stored.live, moved.live = 0, 1
-    program = plan(again, {stored.number: stored}, True)
+    program = plan([again], {stored.number: stored}, True)
     steps = {step.number: step for step in program.steps}
     assert steps[moved.number].in_place
     assert not steps[again.number].in_place  # `moved` stays
     assert program.kept == {moved.number}
     assert program.dropped == {stored.number}
+
+
+def undominated(one, two):
+    """Points that no other one equals or exceeds in both, the slow way."""
+    wins = (one[:, None] >= one) & (two[:, None] >= two) & ((one[:, None] > one) | (two[:, None] > two))
+    return np.flatnonzero(~wins.any(axis=0))
+
+
+@pytest.mark.parametrize("kind", ["random", "curve", "ties"])
+def test_a_front_has_the_points_that_no_other_exceeds(kind):
+    rng = np.random.default_rng(2)
+    one, two = rng.standard_normal((2, 700))
+    if kind == "curve":  # all of them: more than there is room for at first
+        two = -one
+    if kind == "ties":
+        one, two = np.round(one), np.round(two)
+    visited = rng.permutation(700)
+    front = UpperFront()
+    for low in range(0, 700, 90):
+        part = slice(low, low + 90)
+        assert front.extend(one[part], two[part], visited[part]) is None
+    places, *values = front.by_visit()
+    expected = {}
+    for k in undominated(one, two):
+        expected.setdefault((one[k], two[k]), []).append(visited[k])
+    assert dict(zip(zip(*values, strict=True), places, strict=True)) == {k: min(v) for k, v in expected.items()}
+    assert (np.diff(places) > 0).all()
+    assert front.extend(np.array([0.0, np.nan]), np.zeros(2), np.arange(2)) == 1
+
+
+@pytest.mark.parametrize("rule", ["ucb", "ids"])
+def test_rules_of_mean_and_deviation_take_one_reduction(rule):
+    given = tables()
+    rows = held(given)
+    parts = mixture(rows, 400, rule=rule)
+    play(parts, linear_rewards(given), 3)
+    before = rows["a"].device.n_runs
+    parts.ask()
+    assert rows["a"].device.n_runs == before + 1
+
+
+def test_a_product_for_one_reward_is_not_written():
+    values, rows = Node("zeros", (), (2,)), (("features",), np.ones((1, 3)), np.zeros(1))
+    product = Node("product", (), rows)
+    moved = Node("moved", (values, product), ("gain", "total", None))
+    program = plan([moved], {values.number: values}, True)
+    assert [step.name for step in program.steps] == ["moved by product"]
+    assert program.steps[0].constants == (*rows, "gain", "total", None)
+    product.live = 1  # an array of the run
+    assert [step.name for step in plan([moved], {values.number: values}, True).steps] == ["product", "moved"]

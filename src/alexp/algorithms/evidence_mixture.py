@@ -241,12 +241,15 @@ class MixtureBelief:
 
     def _upper_gains(self, round: Round, width: float) -> FloatArray:
         """Upper bounds of the expected improvements by candidate, (N,), up to rounding: exact if nothing is pending."""
-        known = self._gains
+        known, begins = self._gains, bool(self.n_told or not round.pending)
         still_bounds = known is not None and known[0] == width and round.pending.begins_with(known[1])
+        still_bounds = still_bounds and (begins or bool(known and known[1]))
         if known is not None and still_bounds and np.isfinite(known[2][round.indices]).all():
             return known[2]
         bounds = np.full(self._run.domain.n_candidates, inf)
-        some = round.pending if round.pending.older else NOTHING  # beside many, bounds without them would be loose
+        # Beside many pending trials, bounds without them would be loose. Before the first reward there are none: the
+        # first pending trial fixes the constant, and candidates far from it gain variance.
+        some = NOTHING if begins and not round.pending.older else round.pending
         bounds[round.wide.indices] = self._wide_gains(round, width, some)
         self._gains = width, some, bounds
         return bounds

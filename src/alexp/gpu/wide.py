@@ -10,7 +10,7 @@ candidate that was told both are exact.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import cast
 
 import numpy as np
@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from alexp.common.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from alexp.common.backends import is_foreign
 from alexp.common.validation import matrix
-from alexp.estimation.onepass.backends import LinearPass, Pass, Similar
+from alexp.estimation.onepass.backends import LinearPass, ModelMoments, Pass, Similar, ToldValue
 from alexp.estimation.onepass.regressions import KernelRegression, LinearRegression
 from alexp.gpu.devices import Device, taken
 from alexp.problem.kernels import Kernel
@@ -185,16 +185,15 @@ class DeviceBackend:
     def __init__(self, device: Device) -> None:
         self._device, self._xp = device, device.xp
 
-    def prior(self, block: Block, kernel: Kernel | None, cells: int) -> tuple[FloatArray, FloatArray]:
-        """Mean and variance before any reward, (cells, N) each."""
-        own = _rows(block).squared_norms()
-        return self.zeros(cells, block.n_rows), self.zeros(cells, 1) + own[None, :]
-
-    def levelled(self, block: Block, kernel: Kernel | None, variance: FloatArray) -> FloatArray:
-        """Prior variances (cells, N) less the level of all candidates."""
-        mean = _rows(block).column_means()
-        shared = self.product(block, mean[None])
-        return self._positive(variance - 2.0 * shared + float(mean @ mean))
+    def prior(self, block: Block, kernel: Kernel | None, cells: int, level: bool) -> tuple[FloatArray, float]:
+        """Values before any reward, and the largest squared norm."""
+        own, values = _rows(block).squared_norms(), self._device.full((2, cells, block.n_rows), 0.0)
+        if level:
+            mean = _rows(block).column_means()
+            values[1, :, :] += self._positive(own - 2.0 * self.product(block, mean[None])[0, :] + float(mean @ mean))
+        else:
+            values[1, :, :] += own
+        return values, float(self._xp.max(own))
 
     def over(self, block: Block, kernel: Kernel | None) -> Pass:
         """Linear models only."""
@@ -208,8 +207,8 @@ class DeviceBackend:
         out: FloatArray = parts[0] if len(parts) == 1 else self._xp.concat(parts, axis=1)
         return out if constants is None else out + self._column(constants)
 
-    def made(self, regression: KernelRegression, over: Similar, block: Block) -> tuple[FloatArray, FloatArray]:
-        """Mean and variance of all candidates from the factors, (cells, N) each, in double precision."""
+    def made(self, regression: KernelRegression, over: Similar, block: Block) -> FloatArray:
+        """Values of all candidates from the factors, in double precision."""
         assert isinstance(regression, LinearRegression)
         fit, xp, cells = regression.expansion(), self._xp, regression.ratios.size
         points = None if fit.points is None else self._device.array(fit.points)
@@ -217,67 +216,48 @@ class DeviceBackend:
         roots = [self._device.array(root) for root in fit.roots]
         shifts = [self._device.array(shift) for shift in fit.shifts]
         shared = self._device.array(fit.shared)
-        mean, variance = self.zeros(cells, block.n_rows), self.zeros(cells, block.n_rows)
+        values = self._device.full((2, cells, block.n_rows), 0.0)
         for part, rows in _rows(block).doubles(fit.width):
             known = rows if points is None else xp.matmul(rows, points.T)
-            mean[:, part] = xp.matmul(slopes, known.T) + levels
+            values[0, :, part] = xp.matmul(slopes, known.T) + levels
             own = xp.sum(rows * rows, axis=1)
             surprise = 1.0 - xp.matmul(shared, known.T)
             for c in range(cells):
                 z = xp.matmul(known, roots[c].T) + shifts[c]
                 left = float(fit.own) * own + float(fit.signs[c]) * xp.sum(z * z, axis=1)
-                variance[c, part] = self._positive(left + float(fit.shares[c]) * surprise[c, :] ** 2)
-        return mean, variance
+                values[1, c, part] = self._positive(left + float(fit.shares[c]) * surprise[c, :] ** 2)
+        return values
 
     def move(
-        self, mean: FloatArray, variance: FloatArray, covariances: FloatArray, gain: FloatArray, total: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
+        self, values: FloatArray, covariances: FloatArray, gain: FloatArray, total: FloatArray, told: ToldValue | None
+    ) -> FloatArray:
         """Add gain_c C_c to the means and take C_c^2 / total_c off the variances."""
-        return mean + self._column(gain) * covariances, self.shrunk(variance, covariances, total, False)
-
-    def put(
-        self, mean: FloatArray, variance: FloatArray, index: int, values: tuple[FloatArray, FloatArray]
-    ) -> tuple[FloatArray, FloatArray]:
-        """Set mean and variance of one candidate to values (cells,)."""
-        both = self._device.array(np.stack(values))
-        mean[:, index], variance[:, index] = both[0, :], both[1, :]
-        return mean, variance
+        values[0, :, :] += self._column(gain) * covariances
+        values[1, :, :] = self.shrunk(values[1, :, :], covariances, total, False)
+        if told is not None:
+            values[:, :, told.candidate] = self._device.array(np.stack([told.mean, told.variance]))
+        return values
 
     def shrunk(self, variance: FloatArray, covariances: FloatArray, total: FloatArray, reuse: bool) -> FloatArray:
         """Variances less C_c^2 / total_c."""
         return self._positive(variance - covariances * covariances / self._column(total))
 
-    def merge(
-        self,
-        moments: FloatArray,
-        mean: FloatArray,
-        variance: FloatArray,
-        cells: IntArray,
-        shares: FloatArray,
-        scales: FloatArray,
-        total: float,
-    ) -> FloatArray:
-        """Merge some cells of a model into moments (3, N): squares are taken about the new mean."""
-        if cells.size == 0:
-            return moments
-        xp, centre = self._xp, moments[0, :]
-        own, spread = mean, variance
-        if cells.size < mean.shape[0]:
-            own, spread = (xp.take(values, self._device.array(cells), axis=0) for values in (mean, variance))
-        weights, factors = self._device.array(shares), self._device.array(shares * scales)
-        after = total + float(shares.sum())
-        new = centre + xp.matmul(weights, own - centre) / after
-        between = moments[2, :] + total * (centre - new) ** 2 + xp.matmul(weights, (own - new) ** 2)
-        out: FloatArray = xp.stack([new, moments[1, :] + xp.matmul(factors, spread), between])
+    def mixed(self, models: Sequence[ModelMoments]) -> FloatArray:
+        """Mean and variance of a mixture, (2, N): squares are taken about the mean of the models so far."""
+        xp, total = self._xp, 0.0
+        zero = self._device.full((int(models[0].mean.shape[1]),), 0.0)
+        centre = within = between = zero
+        for model in models:
+            own, spread = model.mean, model.variance
+            if model.cells.size < own.shape[0]:
+                own, spread = (xp.take(values, self._device.array(model.cells), axis=0) for values in (own, spread))
+            weights, factors = self._device.array(model.shares), self._device.array(model.shares * model.scales)
+            before, total = total, total + float(model.shares.sum())
+            new = centre + xp.matmul(weights, own - centre) / total
+            between = between + before * (centre - new) ** 2 + xp.matmul(weights, (own - new) ** 2)
+            centre, within = new, within + xp.matmul(factors, spread)
+        out: FloatArray = xp.stack([centre, within + between])
         return out
-
-    def largest(self, block: Block, kernel: Kernel | None, variance: FloatArray) -> float:
-        """The largest prior variance."""
-        return float(self._xp.max(variance))
-
-    def zeros(self, rows: int, n: int) -> FloatArray:
-        """(rows, n) zeros."""
-        return self._device.full((rows, n), 0.0)
 
     def taken(self, values: FloatArray, indices: IntArray) -> FloatArray:
         """Values (N,) of some candidates, (n,), on the device; NumPy's functions of them are computed there."""

@@ -14,17 +14,19 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from alexp.common.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from alexp.common.codec import fingerprint
 from alexp.common.validation import LARGEST, refuse_size
-from alexp.estimation.onepass.backends import LinearPass, Pass, Similar
+from alexp.estimation.onepass.backends import LinearPass, ModelMoments, Pass, Similar, ToldValue
 from alexp.estimation.onepass.regressions import KernelRegression, PointFit, PointTold
 from alexp.parts.engines import PartEngine
 from alexp.parts.program import (
     Extreme,
     Features,
     FindExtreme,
+    FindFront,
     Fold,
     Node,
     SomeRows,
     SomeValues,
+    UpperFront,
     WholeValues,
     joined,
     plan,
@@ -248,7 +250,7 @@ def _earlier(one: tuple[int, int, float] | None, two: tuple[int, int, float] | N
 
 
 class PartedArray(NDArrayOperatorsMixin):
-    """(cells, N) numbers in parts, or (n,) in the visiting order of a round, for code that calls NumPy's functions.
+    """(..., N) numbers in parts, or (n,) in the visiting order of a round, for code that calls NumPy's functions.
 
     Operators, ufuncs, `where` and `clip` put off another call and return such an array; `argmax`, `argmin`, `max` and
     `min` are computed by all parts. Other functions of NumPy are computed here with a copy, up to 2^27 candidates.
@@ -256,27 +258,26 @@ class PartedArray(NDArrayOperatorsMixin):
     Attributes
     ----------
     node : what is to be computed.
+    lead : the shape without the last axis.
     order : the visiting order, once the array is that of a round.
     but : candidates that the round leaves out, (k,) increasing.
     """
 
     def __init__(
-        self, node: Node, engine: PartEngine, cells: int | None = None, order: Any = None, but: IntArray = _NOTHING
+        self, node: Node, engine: PartEngine, lead: tuple[int, ...] = (), order: Any = None, but: IntArray = _NOTHING
     ) -> None:
-        self.node, self._engine, self._cells, self.order, self.but = node, engine, cells, order, but
+        self.node, self._engine, self.lead, self.order, self.but = node, engine, lead, order, but
         self._found: dict[int, Extreme] = {}  # the largest (1) and the smallest (-1)
-        if cells is not None:
-            node.live += 1
+        self._is_kept = bool(lead) and node.name != "row"  # by parts, as long as the run has it
+        node.live += self._is_kept
 
     def __del__(self) -> None:
-        if self._cells is not None:
-            self.node.live -= 1
+        self.node.live -= self._is_kept
 
     @property
     def shape(self) -> tuple[int, ...]:
         """As of any array."""
-        n = self._engine.n_rows - self.but.size
-        return (n,) if self._cells is None else (self._cells, n)
+        return (*self.lead, self._engine.n_rows - self.but.size)
 
     @property
     def size(self) -> int:
@@ -292,8 +293,9 @@ class PartedArray(NDArrayOperatorsMixin):
         return self.shape[0]
 
     def __getitem__(self, key: Any) -> Any:
-        if self._cells is not None:  # one row
-            return PartedArray(Node("row", (self.node,), (int(key[0]),)), self._engine)
+        if self.lead:  # one row
+            number = int(key[0] if isinstance(key, tuple) else key)
+            return PartedArray(Node("row", (self.node,), (number,)), self._engine, self.lead[1:])
         if isinstance(key, tuple) and len(key) == 2 and key[0] is Ellipsis:
             key = key[1]
         if isinstance(key, int | np.integer):
@@ -308,11 +310,11 @@ class PartedArray(NDArrayOperatorsMixin):
 
     def visited(self, order: Any) -> PartedArray:
         """The same in a visiting order of all candidates."""
-        return PartedArray(self.node, self._engine, None, order)
+        return PartedArray(self.node, self._engine, (), order)
 
     def without(self, candidates: IntArray) -> PartedArray:
         """The same without some candidates, increasing numbers."""
-        return PartedArray(self.node, self._engine, None, self.order, candidates)
+        return PartedArray(self.node, self._engine, (), self.order, candidates)
 
     def replaced(self, candidates: IntArray, values: FloatArray) -> PartedArray:
         """The same with other values (k,) for some candidates, increasing numbers."""
@@ -325,7 +327,7 @@ class PartedArray(NDArrayOperatorsMixin):
         numbers, back = np.unique(candidates, return_inverse=True)
         engine, node = self._engine, self.node
         parts = engine.holding(numbers).tolist()
-        found = engine.run(lambda k: SomeValues(plan(node, engine.stored[k], False), numbers), parts)
+        found = engine.run(lambda k: SomeValues(plan([node], engine.stored[k], False), numbers), parts)
         return np.asarray(np.concatenate(found, axis=-1)[..., back])
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> AnyArray:
@@ -335,7 +337,7 @@ class PartedArray(NDArrayOperatorsMixin):
                 '"ei"'
             )
         engine, node = self._engine, self.node
-        whole = np.concatenate(engine.run(lambda k: WholeValues(plan(node, engine.stored[k], True))))
+        whole = np.concatenate(engine.run(lambda k: WholeValues(plan([node], engine.stored[k], True))))
         if self.order is not None:
             kept = np.ones(whole.size, dtype=bool)
             kept[self.but] = False
@@ -348,21 +350,36 @@ class PartedArray(NDArrayOperatorsMixin):
     def _extreme(self, sign: int) -> Extreme:
         """The largest (1) or smallest (-1) value, and its position in the round."""
         if sign not in self._found:
-            engine, node = self._engine, self.node
-            if isinstance(self.order, ListedOrder):
-                positions: Any = _positions(engine, self.order)
-            else:
-                positions = ComputedOrder(engine.n_rows, 1, 0) if self.order is None else self.order.position
-
-            def task(k: int) -> FindExtreme:
-                return FindExtreme(plan(node, engine.stored[k], True), sign, self.but, positions)
-
-            value, place = joined(engine.run(task), lambda one, two: min(one, two, key=lambda e: (-e[0], e[1])))
-            if self.but.size:
-                places = np.sort(self.order.position[self.but])
-                place -= int(np.searchsorted(places, place))
-            self._found[sign] = Extreme(sign * value, place)
+            engine, node, where = self._engine, self.node, (self.but, self._visited())
+            found = engine.run(lambda k: FindExtreme(plan([node], engine.stored[k], True), *where, sign))
+            value, place = joined(found, lambda one, two: min(one, two, key=lambda e: (-e[0], e[1])))
+            self._found[sign] = Extreme(sign * value, int(self._within(np.array(place))))
         return self._found[sign]
+
+    def _visited(self) -> Any:
+        """When candidates are visited: what `InOrder` needs."""
+        if isinstance(self.order, ListedOrder):
+            return _positions(self._engine, self.order)
+        return ComputedOrder(self._engine.n_rows, 1, 0) if self.order is None else self.order.position
+
+    def _within(self, places: IntArray) -> IntArray:
+        """Positions in the round from those in the visiting order of all candidates."""
+        return places - np.searchsorted(np.sort(self.order.position[self.but]), places) if self.but.size else places
+
+    def upper_front(self, other: PartedArray) -> tuple[IntArray, FloatArray, FloatArray]:
+        """Positions that no other one equals or exceeds in these and other values, in order, and both values there.
+
+        They are few, and one pass over the candidates finds them.
+        """
+        engine, where, second = self._engine, (self.but, self._visited()), other.node
+        is_root = second.name == "elementwise" and second.constants[0] is np.sqrt  # squares have the same front
+        nodes = (self.node, second.reads[0] if is_root else second)
+        fronts = engine.run(lambda k: FindFront(plan(nodes, engine.stored[k], True), *where))
+        whole = UpperFront()
+        for visited, one, two in (front.by_visit() for front in fronts):
+            whole.extend(one, two, visited)
+        visited, one, two = whole.by_visit()
+        return self._within(visited), one, np.sqrt(two) if is_root else two
 
     def max(self) -> float:
         """The largest of them."""
@@ -383,7 +400,7 @@ class PartedArray(NDArrayOperatorsMixin):
     # -- functions of each number ------------------------------------------------------------------------------
 
     def _next(self, node: Node) -> PartedArray:
-        return PartedArray(node, self._engine, None, self.order, self.but)
+        return PartedArray(node, self._engine, (), self.order, self.but)
 
     def astype(self, dtype: type) -> PartedArray:
         """The same numbers as others."""
@@ -458,13 +475,13 @@ class KernelsComputed:
     def covariances(self, number: int, probe: PointFit, at: PointTold) -> FloatArray:
         """C(x, point) of all candidates, (cells, N)."""
         constants = (self._features, self._kernel, self._points, probe.weights, (at.row, probe.constant))
-        return _array(Node("covariances", (), constants), self._engine, len(probe.weights))
+        return _array(Node("covariances", (), constants), self._engine, (len(probe.weights),))
 
     def add(self, at: PointTold) -> None:
         """Take note of a new point."""
         self._points = np.vstack([self._points, at.row])
 
-    def similarities(self, part: slice) -> None:
+    def similarities(self, part: slice | IntArray) -> None:
         """Nothing is kept."""
 
     def copy(self) -> KernelsComputed:
@@ -486,82 +503,53 @@ class PartsBackend:
             return LinearPass(block, self)
         return KernelsComputed(self._engine, _rows(block).features, kernel, block.n_columns)
 
-    def prior(self, block: Block, kernel: Kernel | None, cells: int) -> tuple[FloatArray, FloatArray]:
-        """Mean and variance before any reward, (cells, N) each."""
-        variance = Node("prior", (), (_rows(block).features, kernel, cells))
-        return self.zeros(cells, block.n_rows), _array(variance, self._engine, cells)
-
-    def levelled(self, block: Block, kernel: Kernel | None, variance: FloatArray) -> FloatArray:
-        """Prior variances (cells, N) less the level of all candidates."""
+    def prior(self, block: Block, kernel: Kernel | None, cells: int, level: bool) -> tuple[FloatArray, float]:
+        """Values before any reward, (2, cells, N), and the largest prior variance."""
         rows = _rows(block)
-        return self._from("levelled", [variance], rows.features, kernel, rows.column_units().means)
+        mean = rows.column_units().means if level else np.empty(0)
+        values = Node("prior", (), (rows.features, kernel, cells, level, mean))
+        return _array(values, self._engine, (2, cells)), rows.largest_diagonal(kernel)
 
     def product(self, block: Block, directions: FloatArray, constants: FloatArray | None = None) -> FloatArray:
         """Phi u, plus a constant, for each of k directions u, (k, d), and constants (k,): (k, N)."""
         node = Node("product", (), (_rows(block).features, directions, constants))
-        return _array(node, self._engine, len(directions))
+        return _array(node, self._engine, (len(directions),))
 
-    def made(self, regression: KernelRegression, over: Similar, block: Block) -> tuple[FloatArray, FloatArray]:
-        """Mean and variance of all candidates from the factors as they are now, (cells, N) each."""
-        both, cells = Node("made", (), (_rows(block).features, regression.copy())), regression.ratios.size
-        mean, variance = (_array(Node("row", (both,), (k,)), self._engine, cells) for k in range(2))
-        return mean, variance
+    def made(self, regression: KernelRegression, over: Similar, block: Block) -> FloatArray:
+        """Values of all candidates from the factors as they are now."""
+        node = Node("made", (), (_rows(block).features, regression.copy()))
+        return _array(node, self._engine, (2, regression.ratios.size))
 
     def move(
-        self, mean: FloatArray, variance: FloatArray, covariances: FloatArray, gain: FloatArray, total: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
+        self, values: FloatArray, covariances: FloatArray, gain: FloatArray, total: FloatArray, told: ToldValue | None
+    ) -> FloatArray:
         """Add gain_c C_c to the means and take C_c^2 / total_c off the variances."""
-        return self._from("moved", [mean, covariances], gain), self.shrunk(variance, covariances, total, True)
-
-    def put(
-        self, mean: FloatArray, variance: FloatArray, index: int, values: tuple[FloatArray, FloatArray]
-    ) -> tuple[FloatArray, FloatArray]:
-        """Set mean and variance of one candidate to values (cells,)."""
-        where = np.array([index])
-        return (
-            self._from("put", [mean], where, values[0][:, None]),
-            self._from("put", [variance], where, values[1][:, None]),
-        )
+        return self._from("moved", (values, covariances), gain, total, told)
 
     def shrunk(self, variance: FloatArray, covariances: FloatArray, total: FloatArray, reuse: bool) -> FloatArray:
         """Variances less C_c^2 / total_c."""
-        return self._from("shrunk", [variance, covariances], total)
+        return self._from("shrunk", (variance, covariances), total)
 
-    def merge(
-        self,
-        moments: FloatArray,
-        mean: FloatArray,
-        variance: FloatArray,
-        cells: IntArray,
-        shares: FloatArray,
-        scales: FloatArray,
-        total: float,
-    ) -> FloatArray:
-        """Merge some cells of a model into moments (3, N)."""
-        if cells.size == 0:
-            return moments
-        return self._from("merged", [moments, mean, variance], cells, shares, scales, total)
-
-    def largest(self, block: Block, kernel: Kernel | None, variance: FloatArray) -> float:
-        """The largest prior variance."""
-        return _rows(block).largest_diagonal(kernel)
-
-    def zeros(self, rows: int, n: int) -> FloatArray:
-        """(rows, n) zeros."""
-        return _array(Node("zeros", (), (rows,)), self._engine, rows)
+    def mixed(self, models: Sequence[ModelMoments]) -> FloatArray:
+        """Mean and variance of a mixture, (2, N)."""
+        read = [array for model in models for array in (model.mean, model.variance)]
+        nodes = tuple(cast(PartedArray, array).node for array in read)
+        node = Node("mixed", nodes, (tuple((model.cells, model.shares, model.scales) for model in models),))
+        return _array(node, self._engine, (2,))
 
     def taken(self, values: FloatArray, indices: Any) -> FloatArray:
         """Values (N,) of all candidates in a visiting order, still in parts; of a few of them as a NumPy array."""
         own = cast(PartedArray, values)
         return own.at(indices) if isinstance(indices, np.ndarray) else cast(FloatArray, own.visited(indices))
 
-    def _from(self, name: str, arrays: Sequence[FloatArray], *constants: Any) -> FloatArray:
-        read = [cast(PartedArray, array) for array in arrays]
-        return _array(Node(name, tuple(array.node for array in read), constants), self._engine, len(read[0]))
+    def _from(self, name: str, arrays: tuple[FloatArray, FloatArray], *constants: Any) -> FloatArray:
+        """What a call with these constants makes of the first array, which it may write to."""
+        first, second = (cast(PartedArray, array) for array in arrays)
+        return _array(Node(name, (first.node, second.node), constants), self._engine, first.lead)
 
 
-def _array(node: Node, engine: PartEngine, cells: int) -> FloatArray:
-    return cast(FloatArray, PartedArray(node, engine, cells))
+def _array(node: Node, engine: PartEngine, lead: tuple[int, ...]) -> FloatArray:
+    return cast(FloatArray, PartedArray(node, engine, lead))
 
 
 def _rows(block: Block) -> PartedRows:

@@ -25,8 +25,9 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from alexp.common.arrays import AnyArray, FloatArray, IntArray
-from alexp.estimation.onepass.backends import HostBackend, shift, shrink, subtract_products
-from alexp.estimation.onepass.regressions import KernelRegression, about_level
+from alexp.estimation.onepass.backends import HostBackend, ModelMoments, ToldValue, subtract_products
+from alexp.estimation.onepass.regressions import KernelRegression
+from alexp.parts._kernels import extend_front
 from alexp.problem.kernels import Kernel
 from alexp.problem.matrices import Block
 
@@ -103,31 +104,40 @@ class Here:
     """Some candidates of a part: those between two numbers within it, or some by number."""
 
     def __init__(self, part: CandidatePart, where: slice | IntArray) -> None:
-        self._part, self._where, self._blocks = part, where, dict[Features, Block]()
+        self._part, self.where, self._blocks = part, where, dict[Features, Block]()
         self.size = where.stop - where.start if isinstance(where, slice) else where.size
 
     @property
     def numbers(self) -> IntArray:
         """Their numbers, (n,)."""
-        where = self._where
+        where = self.where
         return (np.arange(where.start, where.stop) if isinstance(where, slice) else where) + self._part.low
 
     def block(self, features: Features) -> Block:
         """Their features."""
         if features not in self._blocks:
-            rows = [_columns(self._part.tables[key][self._where], columns) for key, columns in features.pieces]
+            rows = [_columns(self._part.tables[key][self.where], columns) for key, columns in features.pieces]
             self._blocks[features] = Block(np.ascontiguousarray(rows[0] if len(rows) == 1 else np.hstack(rows)))
         return self._blocks[features]
 
     def place(self, candidates: IntArray) -> tuple[slice | IntArray, IntArray]:
         """Which of some candidates, increasing numbers, are here, and where."""
-        if isinstance(self._where, slice):
-            first = self._part.low + self._where.start
+        if isinstance(self.where, slice):
+            first = self._part.low + self.where.start
+            if not candidates.size or candidates[0] >= first + self.size or candidates[-1] < first:
+                return slice(0, 0), candidates[:0]
             low, high = np.searchsorted(candidates, [first, first + self.size]).tolist()
             return slice(low, high), candidates[low:high] - first
         places = np.minimum(np.searchsorted(self.numbers, candidates), self.size - 1)
         found = np.flatnonzero(self.numbers[places] == candidates)
         return found, places[found]
+
+    def told(self, value: ToldValue | None) -> ToldValue | None:
+        """What is known of one candidate, if it is here."""
+        if value is None:
+            return None
+        _, places = self.place(np.array([value.candidate]))
+        return value._replace(candidate=int(places[0])) if places.size else None
 
 
 def _columns(rows: AnyArray, columns: tuple[int, ...] | None) -> AnyArray:
@@ -139,15 +149,10 @@ def _columns(rows: AnyArray, columns: tuple[int, ...] | None) -> AnyArray:
 _HOST = HostBackend()
 
 
-def _prior(here: Here, features: Features, kernel: Kernel | None, cells: int) -> FloatArray:
-    return _HOST.prior(here.block(features), kernel, cells)[1]
-
-
-def _levelled(
-    here: Here, variance: FloatArray, features: Features, kernel: Kernel | None, mean: FloatArray
+def _prior(
+    here: Here, features: Features, kernel: Kernel | None, cells: int, level: bool, mean: FloatArray
 ) -> FloatArray:
-    own = about_level(kernel, here.block(features).rows, variance[0], mean)
-    return np.repeat(own[None], len(variance), axis=0)
+    return _HOST.prior(here.block(features), kernel, cells, level, mean)[0]
 
 
 def _product(here: Here, features: Features, directions: FloatArray, constants: FloatArray | None) -> FloatArray:
@@ -168,21 +173,40 @@ def _covariances(
 class _Unknown:
     """Similarities that nothing has been kept of."""
 
-    def similarities(self, part: slice) -> None: ...
+    def similarities(self, part: slice | IntArray) -> None: ...
 
 
 def _made(here: Here, features: Features, regression: KernelRegression) -> FloatArray:
-    return np.asarray(np.stack(_HOST.made(regression, _Unknown(), here.block(features))))
+    return _HOST.made(regression, _Unknown(), here.block(features))
 
 
-def _moved(here: Here, mean: FloatArray, covariances: FloatArray, gain: FloatArray) -> FloatArray:
-    shift(mean, covariances, gain)
-    return mean
+def _moved(
+    here: Here,
+    values: FloatArray,
+    covariances: FloatArray,
+    gain: FloatArray,
+    total: FloatArray,
+    told: ToldValue | None,
+) -> FloatArray:
+    return _HOST.move(values, covariances, gain, total, here.told(told))
+
+
+def _moved_by_product(
+    here: Here,
+    values: FloatArray,
+    features: Features,
+    directions: FloatArray,
+    constants: FloatArray | None,
+    gain: FloatArray,
+    total: FloatArray,
+    told: ToldValue | None,
+) -> FloatArray:
+    block = here.block(features)
+    return _HOST.move_by_product(values, block, directions, constants, gain, total, here.told(told))
 
 
 def _shrunk(here: Here, variance: FloatArray, covariances: FloatArray, total: FloatArray) -> FloatArray:
-    shrink(variance, covariances, total)
-    return variance
+    return _HOST.shrunk(variance, covariances, total, True)
 
 
 def _put(here: Here, values: FloatArray, candidates: IntArray, new: FloatArray) -> FloatArray:
@@ -192,8 +216,10 @@ def _put(here: Here, values: FloatArray, candidates: IntArray, new: FloatArray) 
     return values
 
 
-def _merged(here: Here, moments: FloatArray, mean: FloatArray, variance: FloatArray, *arguments: Any) -> FloatArray:
-    return np.asarray(_HOST.merge(moments, mean, variance, *arguments))
+def _mixed(here: Here, *arguments: Any) -> FloatArray:
+    """Means and variances of several models, and what else `ModelMoments` has of each."""
+    *values, shares = arguments
+    return _HOST.mixed([ModelMoments(*values[2 * k : 2 * k + 2], *own) for k, own in enumerate(shares)])
 
 
 def _elementwise(here: Here, *arguments: Any) -> FloatArray:
@@ -205,21 +231,20 @@ def _elementwise(here: Here, *arguments: Any) -> FloatArray:
 
 CALLS: dict[str, Callable[..., FloatArray]] = {
     "prior": _prior,
-    "levelled": _levelled,
     "product": _product,
     "covariances": _covariances,
     "made": _made,
     "moved": _moved,
+    "moved by product": _moved_by_product,
     "shrunk": _shrunk,
     "put": _put,
-    "merged": _merged,
+    "mixed": _mixed,
     "elementwise": _elementwise,
-    "zeros": lambda here, rows: np.zeros((rows, here.size)),
     "row": lambda here, values, k: values[k],
     "astype": lambda here, values, dtype: values.astype(dtype),
     "entries": lambda here, indices, table: table[indices],
 }
-_WRITES = {"moved", "shrunk", "put", "merged"}  # to their first argument
+_WRITES = {"moved", "moved by product", "shrunk", "put"}  # to their first argument
 
 
 # -- programs ----------------------------------------------------------------------------------------------------
@@ -252,20 +277,20 @@ class Program:
     Attributes
     ----------
     steps : the calls.
-    target : the number of the node that is wanted.
+    targets : numbers of the nodes that are wanted.
     kept : nodes whose arrays stay in the part.
     dropped : nodes whose arrays are of no use any more.
     """
 
     steps: tuple[ProgramStep, ...]
-    target: int
+    targets: tuple[int, ...]
     tables: frozenset[str]
     known: frozenset[int]
     kept: frozenset[int] = frozenset()
     dropped: frozenset[int] = frozenset()
 
-    def blocks(self, part: CandidatePart) -> Iterator[tuple[Here, FloatArray]]:
-        """The target on all candidates of a part, block by block."""
+    def blocks(self, part: CandidatePart) -> Iterator[tuple[Here, list[FloatArray]]]:
+        """The targets on all candidates of a part, block by block."""
         n, kept = part.high - part.low, dict[int, list[FloatArray]]({number: [] for number in self.kept})
         try:
             with np.errstate(all="ignore"):
@@ -278,7 +303,7 @@ class Program:
                         own.append(np.ascontiguousarray(values[node]))
                     for node in self.dropped & part.values.keys():
                         part.values[node][number] = _GONE  # at once: old and new arrays would take twice the memory
-                    yield here, values[self.target]
+                    yield here, [values[target] for target in self.targets]
         except BaseException:
             part.values.clear()  # some were written to
             raise
@@ -287,13 +312,13 @@ class Program:
         part.values |= kept
 
     def at(self, part: CandidatePart, where: IntArray) -> FloatArray:
-        """The target at some candidates, increasing numbers within the part; nothing stays."""
+        """The first target at some candidates, increasing numbers within the part; nothing stays."""
         here = Here(part, where)
         values = {node: part.taken(node, where) for node in self.known}
         with np.errstate(all="ignore"):
             for step in self.steps:
                 values[step.number] = _call(here, step, values)
-        return values[self.target]
+        return values[self.targets[0]]
 
 
 def _call(here: Here, step: ProgramStep, values: Mapping[int, FloatArray]) -> FloatArray:
@@ -303,13 +328,13 @@ def _call(here: Here, step: ProgramStep, values: Mapping[int, FloatArray]) -> Fl
     return CALLS[step.name](here, *read, *step.constants)
 
 
-def plan(target: Node, stored: Mapping[int, Node], whole: bool) -> Program:
-    """The program that computes a node where some nodes are stored, by number.
+def plan(targets: Sequence[Node], stored: Mapping[int, Node], whole: bool) -> Program:
+    """The program that computes some nodes where others are stored, by number.
 
     `whole` says that it runs on all candidates, so that arrays may stay.
     """
     order, known, readers = list[Node](), set[int](), Counter[int]()
-    stack, seen = [(target, False)], set[int]()
+    stack, seen = [(target, False) for target in targets], set[int]()
     while stack:
         node, is_ready = stack.pop()
         if is_ready:
@@ -325,23 +350,20 @@ def plan(target: Node, stored: Mapping[int, Node], whole: bool) -> Program:
     kept = {node.number for node in order if node.live} if whole else set[int]()
     dropped = {number for number, node in stored.items() if not node.live} if whole else set[int]()
     needed = (known - dropped) | kept if whole else set[int]()  # after the program has run
-    steps = [
-        ProgramStep(
-            node.number,
-            node.name,
-            tuple(read.number for read in node.reads),
-            node.constants,
-            # The only reader of an array may write to it; a row is a view of another one.
-            node.name in _WRITES
-            and readers[node.reads[0].number] == 1
-            and node.reads[0].number not in needed
-            and node.reads[0].name != "row",
-        )
-        for node in order
-    ]
-    tables = {key for step in steps for one in step.constants if isinstance(one, Features) for key, _ in one.pieces}
+    steps = dict[int, ProgramStep]()
+    for node in order:
+        name, reads, constants = node.name, tuple(read.number for read in node.reads), node.constants
+        # The only reader of an array may write to it; a row is a view of another one.
+        own = name in _WRITES and readers[reads[0]] == 1 and reads[0] not in needed and node.reads[0].name != "row"
+        if name == "moved" and node.reads[1].name == "product" and readers[reads[1]] == 1 and reads[1] not in needed:
+            name, reads, constants = "moved by product", reads[:1], node.reads[1].constants + constants
+            del steps[node.reads[1].number]
+        steps[node.number] = ProgramStep(node.number, name, reads, constants, own)
+    tables = {
+        key for step in steps.values() for one in step.constants if isinstance(one, Features) for key, _ in one.pieces
+    }
     sets = (frozenset(known), frozenset(kept), frozenset(dropped))
-    return Program(tuple(steps), target.number, frozenset(tables), *sets)
+    return Program(tuple(steps.values()), tuple(target.number for target in targets), frozenset(tables), *sets)
 
 
 # -- what is wanted of a program ------------------------------------------------------------------------------------
@@ -362,22 +384,36 @@ class OnWhole(PartTask):
         self.kept, self.dropped = program.kept, program.dropped
 
 
-class FindExtreme(OnWhole):
-    """The first candidate of largest value (`sign` 1) or smallest (-1) in a part, among all but some, (k,) increasing.
+class InOrder(OnWhole):
+    """A task on all candidates but some, (k,) increasing, that knows when they are visited.
 
     `positions` is the key of a table of visiting positions, or computes them from candidates' numbers.
     """
 
-    def __init__(self, program: Program, sign: int, but: IntArray, positions: Any) -> None:
+    def __init__(self, program: Program, but: IntArray, positions: Any) -> None:
         super().__init__(program)
-        self._sign, self._but, self._positions = sign, but, positions
+        self._but, self._positions = but, positions
         if isinstance(positions, str):
             self.tables = self.tables | {positions}
+
+    def _visited(self, part: CandidatePart, here: Here) -> IntArray:
+        """Visiting positions of some candidates, (n,)."""
+        listed = isinstance(self._positions, str)
+        own = part.tables[self._positions][here.where] if listed else self._positions[here.numbers]
+        return np.asarray(own, dtype=np.int64)
+
+
+class FindExtreme(InOrder):
+    """The first candidate of largest value (`sign` 1) or smallest (-1) in a part."""
+
+    def __init__(self, program: Program, but: IntArray, positions: Any, sign: int) -> None:
+        super().__init__(program, but, positions)
+        self._sign = sign
 
     def run(self, part: CandidatePart) -> Extreme | None:
         """None where every candidate of the part is left out."""
         best: Extreme | None = None
-        for here, values in self.program.blocks(part):
+        for here, (values,) in self.program.blocks(part):
             own = self._sign * values
             _, left_out = here.place(self._but)
             own[left_out] = -inf
@@ -385,21 +421,61 @@ class FindExtreme(OnWhole):
                 continue
             top = float(own.max())
             if np.isnan(top) or (top == inf and self._sign > 0):
-                wrong = int(np.argmax(~np.isfinite(own)))
-                raise FloatingPointError(f"a value of candidate {here.numbers[wrong]} is not a finite number")
+                raise _not_finite(here, int(np.argmax(~np.isfinite(own))))
             if best is not None and top < best.value:
                 continue
             equal = np.flatnonzero(own == top)
-            numbers = here.numbers[equal if not left_out.size else np.setdiff1d(equal, left_out)]
-            first = int(self._visited(part, numbers).min())
+            first = int(self._visited(part, here)[np.setdiff1d(equal, left_out)].min())
             if best is None or top > best.value or first < best.position:
                 best = Extreme(top, first)
         return best
 
-    def _visited(self, part: CandidatePart, numbers: IntArray) -> IntArray:
-        if isinstance(self._positions, str):
-            return np.asarray(part.tables[self._positions][numbers - part.low])
-        return np.asarray(self._positions[numbers])
+
+def _not_finite(here: Here, place: int) -> FloatingPointError:
+    return FloatingPointError(f"a value of candidate {here.numbers[place]} is not a finite number")
+
+
+class FindFront(InOrder):
+    """The candidates of a part that no other one equals or exceeds in both targets."""
+
+    def run(self, part: CandidatePart) -> UpperFront:
+        """All that is known of the part."""
+        front = UpperFront()
+        for here, (one, two) in self.program.blocks(part):
+            edges = [-1, *here.place(self._but)[1].tolist(), here.size]
+            visited = self._visited(part, here)
+            for low, high in pairwise(edges):
+                own = slice(low + 1, high)
+                wrong = front.extend(one[own], two[own], visited[own])
+                if wrong is not None:
+                    raise _not_finite(here, low + 1 + wrong)
+        return front
+
+
+class UpperFront:
+    """Points that no other one equals or exceeds in both of two values; of equal ones the first to be visited."""
+
+    def __init__(self) -> None:
+        self._values, self._visited, self._n = np.empty((2, 64)), np.empty(64, dtype=np.int64), 0
+
+    def extend(self, one: FloatArray, two: FloatArray, visited: IntArray) -> int | None:
+        """Take points with these values and visiting positions (n,) in; which of them is not finite, if one is not."""
+        first = 0
+        while first < one.size:
+            rest = one[first:], two[first:], visited[first:]
+            self._n, stopped, is_wrong = extend_front(*rest, self._values, self._visited, self._n)
+            first += stopped
+            if is_wrong:
+                return first
+            if first < one.size:  # there was no room
+                self._values = np.hstack([self._values, np.empty_like(self._values)])
+                self._visited = np.hstack([self._visited, np.empty_like(self._visited)])
+        return None
+
+    def by_visit(self) -> tuple[IntArray, FloatArray, FloatArray]:
+        """Visiting positions, increasing, and both values, (k,) each."""
+        order = np.argsort(self._visited[: self._n])
+        return self._visited[order], self._values[0, order], self._values[1, order]
 
 
 class WholeValues(OnWhole):
@@ -407,7 +483,7 @@ class WholeValues(OnWhole):
 
     def run(self, part: CandidatePart) -> FloatArray:
         """In the domain's order."""
-        return np.concatenate([values.copy() for _, values in self.program.blocks(part)], axis=-1)
+        return np.concatenate([values.copy() for _, (values,) in self.program.blocks(part)], axis=-1)
 
 
 class SomeValues(PartTask):

@@ -254,7 +254,7 @@ class CandidateTable(Listing):
 
     def __init__(self, models: ModelClass, domain: Domain, order: IntArray | ComputedOrder) -> None:
         self._tables = models.tables(domain)  # in the domain's order
-        self.is_in_parts = any(isinstance(part.rows, RemoteRows) and part.rows.is_in_parts for part in self._tables)
+        self.is_in_parts = models.is_in_parts
         if isinstance(order, ComputedOrder) and not self.is_in_parts:
             order = order[np.arange(order.size)]
         super().__init__(ListedOrder(order) if self.is_in_parts and isinstance(order, np.ndarray) else order)

@@ -707,6 +707,12 @@ class ModelClass:
             self._layout()
         return columns
 
+    @property
+    def is_in_parts(self) -> bool:
+        """Whether no one memory has the features of all candidates."""
+        known = self.dictionary.tables if isinstance(self.dictionary, Matrices) else []
+        return any(isinstance(part.rows, RemoteRows) and part.rows.is_in_parts for part in known)
+
     def tables(self, domain: Domain) -> list[FeatureTable]:
         """The same in the pieces it is kept in: large matrices are neither copied nor converted."""
         if not isinstance(self.dictionary, Matrices):

@@ -181,6 +181,12 @@ def _check_sized(models: ModelClass) -> None:
     """Raise if the number of features is not known before the first round; a study is identified by its features."""
     if models.awaits_round:
         raise ValueError("models must have a known number of features; create them with example=")
+    if models.is_in_parts:
+        raise ValueError(
+            "studies need the features of all candidates in one memory, and those of Parquet files, Dask arrays and "
+            "Combinations are in parts: use EvidenceMixture(models, domain) and keep its to_dict(), which "
+            "EvidenceMixture.from_dict(state, models=models, domain=domain) continues"
+        )
 
 
 def _find_after_loss(where: Storage, name: str, lost: StorageError) -> StudyRow | None:

@@ -8,6 +8,7 @@ from alexp.common.arrays import FloatArray, IntArray, RealArray
 from alexp.common.compiling import ieee
 
 BLOCK = 512  # candidates whose values stay in the cache
+LONG = 4096  # the same where many arrays are read at a time: shorter pieces are not fetched ahead
 
 
 @ieee.loose_leaf
@@ -135,23 +136,18 @@ def append(factors: FloatArray, order: IntArray, gram: FloatArray, number: int, 
         row[n] = math.sqrt(max(left, noise[c]))
 
 
+@ieee.leaf
+def _move(mean: FloatArray, variance: FloatArray, column: FloatArray, gain: float, total: float) -> None:
+    for i in range(mean.shape[0]):
+        mean[i] += gain * column[i]
+        variance[i] = max(variance[i] - column[i] * column[i] / total, 0.0)
+
+
 @ieee.entry
 def move(mean: FloatArray, variance: FloatArray, covariances: FloatArray, gain: FloatArray, total: FloatArray) -> None:
     """Add gain_c C_c to the means and take C_c^2 / total_c off the variances, (cells, N) each."""
     for c in range(mean.shape[0]):
-        own, spread, column = mean[c], variance[c], covariances[c]
-        for i in range(own.shape[0]):
-            own[i] += gain[c] * column[i]
-            spread[i] = max(spread[i] - column[i] * column[i] / total[c], 0.0)
-
-
-@ieee.entry
-def shift(mean: FloatArray, covariances: FloatArray, gain: FloatArray) -> None:
-    """Add gain_c C_c to the means (cells, N)."""
-    for c in range(mean.shape[0]):
-        own, column = mean[c], covariances[c]
-        for i in range(own.shape[0]):
-            own[i] += gain[c] * column[i]
+        _move(mean[c], variance[c], covariances[c], gain[c], total[c])
 
 
 @ieee.entry
@@ -161,6 +157,43 @@ def shrink(variance: FloatArray, covariances: FloatArray, total: FloatArray) -> 
         spread, column = variance[c], covariances[c]
         for i in range(spread.shape[0]):
             spread[i] = max(spread[i] - column[i] * column[i] / total[c], 0.0)
+
+
+@ieee.leaf
+def _take_off(variance: FloatArray, z: FloatArray, scale: float) -> None:
+    for i in range(z.shape[0]):
+        z[i] /= scale
+        variance[i] = max(variance[i] - z[i] * z[i], 0.0)
+
+
+@ieee.entry
+def take_off_fantasies(z: FloatArray, factors: FloatArray, variance: FloatArray) -> None:
+    """Solve L_c z = z in place, z (P, cells, n) and factors (cells, P, P); take z^2 off the variances (cells, n)."""
+    for c in range(z.shape[1]):
+        for k in range(z.shape[0]):
+            row = factors[c, k]
+            for m in range(k):
+                _subtract(z[k, c], row[m], z[m, c], z.shape[2])
+            _take_off(variance[c], z[k, c], row[k])
+
+
+@ieee.leaf
+def _merge(
+    own: FloatArray,
+    spread: FloatArray,
+    step: float,
+    pull: float,
+    factor: float,
+    centre: FloatArray,
+    within: FloatArray,
+    between: FloatArray,
+) -> None:
+    for i in range(own.shape[0]):
+        delta = own[i] - centre[i]
+        centre[i] += step * delta
+        between[i] += pull * delta * delta
+    for i in range(own.shape[0]):  # a loop over all five arrays is not vectorised
+        within[i] += factor * spread[i]
 
 
 @ieee.entry
@@ -177,18 +210,14 @@ def merge(
 
     ``shares`` and ``scales`` of the variances have one entry per cell merged; ``total`` is the share merged before.
     """
-    centre, within, between = moments[0], moments[1], moments[2]
-    for k in range(cells.shape[0]):
-        own, spread = mean[cells[k]], variance[cells[k]]
-        total += shares[k]
-        step, factor = shares[k] / total, shares[k] * scales[k]
-        pull = shares[k] * (1.0 - step)
-        for i in range(own.shape[0]):
-            delta = own[i] - centre[i]
-            centre[i] += step * delta
-            between[i] += pull * delta * delta
-        for i in range(own.shape[0]):  # a loop over all five arrays is not vectorised
-            within[i] += factor * spread[i]
+    for low in range(0, moments.shape[1], LONG):
+        part, merged = slice(low, min(low + LONG, moments.shape[1])), total
+        centre, within, between = moments[0, part], moments[1, part], moments[2, part]
+        for k in range(cells.shape[0]):
+            merged += shares[k]
+            step, c = shares[k] / merged, cells[k]
+            pull = shares[k] * (1.0 - step)
+            _merge(mean[c, part], variance[c, part], step, pull, shares[k] * scales[k], centre, within, between)
 
 
 @ieee.loose_leaf
@@ -249,3 +278,30 @@ def products(rows: RealArray, directions: RealArray, low: int, high: int, out: F
             _five(rows[i], directions, c, i, out)
         for c in range(whole, directions.shape[0]):
             out[c, i] = _one(rows[i], directions[c])
+
+
+@ieee.leaf
+def _add(target: FloatArray, constant: float) -> None:
+    for i in range(target.shape[0]):
+        target[i] += constant
+
+
+@ieee.entry
+def absorb(
+    rows: RealArray,
+    directions: RealArray,
+    constants: FloatArray,
+    gain: FloatArray,
+    total: FloatArray,
+    work: FloatArray,
+    values: FloatArray,
+) -> None:
+    """`move` of values (2, cells, N) by covariances rows[i]'directions[c] + constants[c]; work (cells, LONG)."""
+    for low in range(0, rows.shape[0], LONG):
+        part = slice(low, min(low + LONG, rows.shape[0]))
+        n = part.stop - low
+        products(rows[part], directions, 0, n, work)
+        for c in range(work.shape[0]):
+            own = work[c, :n]
+            _add(own, constants[c])
+            _move(values[0, c, part], values[1, c, part], own, gain[c], total[c])

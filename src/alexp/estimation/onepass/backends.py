@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import Protocol, cast
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol, cast
 
 import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray, RealArray
 from alexp.estimation.onepass import _kernels as kernels
-from alexp.estimation.onepass._kernels import (
-    products,
-    shift as shift,
-    shrink as shrink,
-    subtract_products as subtract_products,
-)
+from alexp.estimation.onepass._kernels import products, subtract_products as subtract_products
 from alexp.estimation.onepass.regressions import KernelRegression, PointFit, PointTold, about_level
 from alexp.estimation.ridge.threads import run_parts
 from alexp.problem.kernels import Kernel
@@ -29,12 +25,33 @@ _THREADED = 10_000_000  # products and sums from which threads pay
 class Similar(Protocol):
     """What knows similarities of the points told to candidates."""
 
-    def similarities(self, part: slice) -> FloatArray | None:
+    def similarities(self, part: slice | IntArray) -> FloatArray | None:
         """Of the points told to some candidates, (D, n), if they are known."""
 
 
+class ModelMoments(NamedTuple):
+    """The part of a model in a mixture: mean and variance (cells, N), and the cells that count (k,).
+
+    `shares` and `scales` of the variances (k,) have one entry for each of these cells.
+    """
+
+    mean: FloatArray
+    variance: FloatArray
+    cells: IntArray
+    shares: FloatArray
+    scales: FloatArray
+
+
+class ToldValue(NamedTuple):
+    """Mean and variance, (cells,) each, that one candidate is known to have."""
+
+    candidate: int
+    mean: FloatArray
+    variance: FloatArray
+
+
 class ArrayBackend(Protocol):
-    """The arrays (cells, N) of a family, in the domain's order, and what is done with them.
+    """Mean and variance of a family in one array, (2, cells, N), in the domain's order, and what is done with them.
 
     Arrays of a backend are annotated as NumPy's; only the backend itself looks into them.
 
@@ -48,51 +65,25 @@ class ArrayBackend(Protocol):
     def over(self, block: Block, kernel: Kernel | None) -> Pass:
         """How covariances of a model with one point come about on all candidates."""
 
-    def prior(self, block: Block, kernel: Kernel | None, cells: int) -> tuple[FloatArray, FloatArray]:
-        """Mean and variance before any reward, (cells, N) each."""
-
-    def levelled(self, block: Block, kernel: Kernel | None, variance: FloatArray) -> FloatArray:
-        """Prior variances (cells, N) less the level of all candidates, see `about_level`."""
+    def prior(self, block: Block, kernel: Kernel | None, cells: int, level: bool) -> tuple[FloatArray, float]:
+        """Values before any reward, and the largest k(x, x); variances less the `level` of all, see `about_level`."""
 
     def product(self, block: Block, directions: FloatArray, constants: FloatArray | None = None) -> FloatArray:
         """Phi u, plus a constant, for each of k directions u, (k, d), and constants (k,): (k, N)."""
 
-    def made(self, regression: KernelRegression, over: Similar, block: Block) -> tuple[FloatArray, FloatArray]:
-        """Mean and variance of all candidates from the factors, (cells, N) each."""
+    def made(self, regression: KernelRegression, over: Similar, block: Block) -> FloatArray:
+        """Values of all candidates from the factors."""
 
     def move(
-        self, mean: FloatArray, variance: FloatArray, covariances: FloatArray, gain: FloatArray, total: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Add gain_c C_c to the means and take C_c^2 / total_c off the variances; may write to them."""
-
-    def put(
-        self, mean: FloatArray, variance: FloatArray, index: int, values: tuple[FloatArray, FloatArray]
-    ) -> tuple[FloatArray, FloatArray]:
-        """Set mean and variance of one candidate to values (cells,); may write to them."""
+        self, values: FloatArray, covariances: FloatArray, gain: FloatArray, total: FloatArray, told: ToldValue | None
+    ) -> FloatArray:
+        """Add gain_c C_c to the means and take C_c^2 / total_c off the variances; may write to the values."""
 
     def shrunk(self, variance: FloatArray, covariances: FloatArray, total: FloatArray, reuse: bool) -> FloatArray:
         """Variances less C_c^2 / total_c, in another array unless that of the variances may be written to."""
 
-    def merge(
-        self,
-        moments: FloatArray,
-        mean: FloatArray,
-        variance: FloatArray,
-        cells: IntArray,
-        shares: FloatArray,
-        scales: FloatArray,
-        total: float,
-    ) -> FloatArray:
-        """Merge some cells of a model into moments (3, N), mean and variance within and between; may write to them.
-
-        ``shares`` and ``scales`` of the variances have one entry per cell merged; ``total`` is the share merged before.
-        """
-
-    def largest(self, block: Block, kernel: Kernel | None, variance: FloatArray) -> float:
-        """The largest of the prior variances (cells, N)."""
-
-    def zeros(self, rows: int, n: int) -> FloatArray:
-        """(rows, n) zeros."""
+    def mixed(self, models: Sequence[ModelMoments]) -> FloatArray:
+        """Mean and variance of a mixture, within plus between its components, (2, N)."""
 
     def taken(self, values: FloatArray, indices: IntArray) -> FloatArray:
         """Values (N,) of some candidates, (n,), as a NumPy array."""
@@ -107,7 +98,7 @@ class Pass(Protocol):
     def add(self, at: PointTold) -> None:
         """Take note of a point that is new to the regression."""
 
-    def similarities(self, part: slice) -> FloatArray | None:
+    def similarities(self, part: slice | IntArray) -> FloatArray | None:
         """Of the points told to some candidates, (D, n), if they are known."""
 
     def copy(self) -> Pass:
@@ -127,7 +118,7 @@ class LinearPass:
     def add(self, at: PointTold) -> None:
         """Points are known to the regression, which has their features."""
 
-    def similarities(self, part: slice) -> None:
+    def similarities(self, part: slice | IntArray) -> None:
         """Nothing is kept."""
 
     def copy(self) -> LinearPass:
@@ -168,7 +159,7 @@ class KernelPass:
         self._chunks[-1][self._used[-1]] = similar(at)
         self._used[-1] += 1
 
-    def similarities(self, part: slice) -> FloatArray:
+    def similarities(self, part: slice | IntArray) -> FloatArray:
         """Kernel rows of the points told on some candidates, (D, n)."""
         return np.vstack([chunk[:used, part] for chunk, used in zip(self._chunks, self._used, strict=True)])
 
@@ -195,14 +186,14 @@ class HostBackend:
         """One product for linear models; of kernels, the rows of all points told are kept."""
         return LinearPass(block, self) if kernel is None else KernelPass(block.n_rows)
 
-    def prior(self, block: Block, kernel: Kernel | None, cells: int) -> tuple[FloatArray, FloatArray]:
-        """Mean and variance before any reward."""
+    def prior(
+        self, block: Block, kernel: Kernel | None, cells: int, level: bool, mean: FloatArray | None = None
+    ) -> tuple[FloatArray, float]:
+        """Values before any reward; `mean` (d,) is that of all candidates, where the block has only some of them."""
         own = block.squared_norms() if kernel is None else kernel.diagonal(block.rows)
-        return np.zeros((cells, block.n_rows)), np.repeat(own[None], cells, axis=0)
-
-    def levelled(self, block: Block, kernel: Kernel | None, variance: FloatArray) -> FloatArray:
-        """Prior variances less the level of all candidates."""
-        return np.repeat(about_level(kernel, block.rows, variance[0])[None], len(variance), axis=0)
+        values = np.zeros((2, cells, block.n_rows))
+        values[1] = about_level(kernel, block.rows, own, mean) if level else own
+        return values, float(own.max(initial=0.0))
 
     def product(self, block: Block, directions: FloatArray, constants: FloatArray | None = None) -> FloatArray:
         """Phi u, plus a constant, for each of k directions u."""
@@ -211,29 +202,40 @@ class HostBackend:
             out += constants[:, None]
         return out
 
-    def made(self, regression: KernelRegression, over: Similar, block: Block) -> tuple[FloatArray, FloatArray]:
-        """Mean and variance of all candidates from the factors."""
-        mean, variance = np.empty((2, regression.ratios.size, block.n_rows))
+    def made(self, regression: KernelRegression, over: Similar, block: Block) -> FloatArray:
+        """Values of all candidates from the factors."""
+        values = np.empty((2, regression.ratios.size, block.n_rows))
         step = max(1, _SIMILARITIES // max(regression.rank, block.n_columns))
         for low in range(0, block.n_rows, step):
             part = slice(low, min(low + step, block.n_rows))
             known = over.similarities(part)
-            mean[:, part], variance[:, part] = regression.moments(block.dense(part), known)
-        return mean, variance
+            values[0, :, part], values[1, :, part] = regression.moments(block.dense(part), known)
+        return values
 
     def move(
-        self, mean: FloatArray, variance: FloatArray, covariances: FloatArray, gain: FloatArray, total: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
+        self, values: FloatArray, covariances: FloatArray, gain: FloatArray, total: FloatArray, told: ToldValue | None
+    ) -> FloatArray:
         """Add gain_c C_c to the means and take C_c^2 / total_c off the variances."""
-        kernels.move(mean, variance, covariances, gain, total)
-        return mean, variance
+        kernels.move(values[0], values[1], covariances, gain, total)
+        return _told(values, told)
 
-    def put(
-        self, mean: FloatArray, variance: FloatArray, index: int, values: tuple[FloatArray, FloatArray]
-    ) -> tuple[FloatArray, FloatArray]:
-        """Set mean and variance of one candidate."""
-        mean[:, index], variance[:, index] = values
-        return mean, variance
+    def move_by_product(
+        self,
+        values: FloatArray,
+        block: Block,
+        directions: FloatArray,
+        constants: FloatArray | None,
+        gain: FloatArray,
+        total: FloatArray,
+        told: ToldValue | None,
+    ) -> FloatArray:
+        """`move` by a `product` that is of no other use: dense rows are read once, nothing is written but values."""
+        rows = block.rows
+        if constants is None or not isinstance(rows, np.ndarray) or rows.dtype not in (np.float32, np.float64):
+            return self.move(values, self.product(block, directions, constants), gain, total, told)
+        own = np.ascontiguousarray(directions, dtype=rows.dtype)
+        kernels.absorb(rows, own, constants, gain, total, np.empty((len(own), kernels.LONG)), values)
+        return _told(values, told)
 
     def shrunk(self, variance: FloatArray, covariances: FloatArray, total: FloatArray, reuse: bool) -> FloatArray:
         """Variances less C_c^2 / total_c."""
@@ -241,31 +243,24 @@ class HostBackend:
         kernels.shrink(out, covariances, total)
         return out
 
-    def merge(
-        self,
-        moments: FloatArray,
-        mean: FloatArray,
-        variance: FloatArray,
-        cells: IntArray,
-        shares: FloatArray,
-        scales: FloatArray,
-        total: float,
-    ) -> FloatArray:
-        """Merge some cells of a model into moments."""
-        kernels.merge(mean, variance, cells, shares, scales, total, moments)
-        return moments
-
-    def largest(self, block: Block, kernel: Kernel | None, variance: FloatArray) -> float:
-        """The largest prior variance."""
-        return float(variance.max(initial=0.0))
-
-    def zeros(self, rows: int, n: int) -> FloatArray:
-        """Zeros."""
-        return np.zeros((rows, n))
+    def mixed(self, models: Sequence[ModelMoments]) -> FloatArray:
+        """Mean and variance of a mixture."""
+        moments, total = np.zeros((3, models[0].mean.shape[1])), 0.0
+        for model in models:
+            kernels.merge(*model, total, moments)
+            total += float(model.shares.sum())
+        moments[1] += moments[2]
+        return moments[:2]
 
     def taken(self, values: FloatArray, indices: IntArray) -> FloatArray:
         """Values of some candidates."""
         return np.asarray(values[indices])
+
+
+def _told(values: FloatArray, told: ToldValue | None) -> FloatArray:
+    if told is not None:
+        values[0, :, told.candidate], values[1, :, told.candidate] = told.mean, told.variance
+    return values
 
 
 def product(rows: Rows, directions: FloatArray) -> FloatArray:

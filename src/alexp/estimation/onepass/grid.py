@@ -13,13 +13,15 @@ anew where that run last did and carried on from there, has the same bits and ta
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
 from alexp.common.arrays import BoolArray, FloatArray, IntArray
 from alexp.common.codec import Packable
 from alexp.common.schema import sequence
-from alexp.estimation.onepass.backends import ArrayBackend, HostBackend, Pass
+from alexp.estimation.onepass.backends import ArrayBackend, HostBackend, ModelMoments, ToldValue
+from alexp.estimation.onepass.fantasies import FamilyFantasies, FewVariances
 from alexp.estimation.onepass.particles import ParticleFamily, ParticleFantasies
 from alexp.estimation.onepass.regressions import (
     MOST_DRAWN,
@@ -30,13 +32,14 @@ from alexp.estimation.onepass.regressions import (
     likely_best,
 )
 from alexp.estimation.posteriors import CandidateMoments, Component, ComponentValues, Score
-from alexp.estimation.ridge.condensed import CondensedTrials
+from alexp.estimation.ridge.bank import CondensedTrials
 from alexp.problem.candidates import NOTHING, Choices, Pending, PendingBlock
 from alexp.problem.kernels import ARD, Kernel
 from alexp.problem.matrices import Block, ModelOnTable
 from alexp.problem.rows import dense
 from alexp.problem.shared_kernels import SharedKernels
 
+Fantasies: TypeAlias = FamilyFantasies | ParticleFantasies | FewVariances
 _REFRESH = 64  # rewards, at least, between two times that values are made anew
 _NEGLIGIBLE = 1e-12  # components of smaller weight are left out of predictions
 
@@ -54,18 +57,16 @@ class Family:
 
     Attributes
     ----------
-    mean, variance : (cells, N), in the domain's order. Before the first reward a flat constant is left out of both, and
-        variances are those of the differences to the mean of all candidates, see `about_level`.
+    values : (2, cells, N) means and variances, in the domain's order. Before the first reward a flat constant is left
+        out of both, and variances are those of the differences to the mean of all candidates, see `about_level`.
     """
 
     def __init__(
         self, block: Block, kernel: Kernel | None, ratios: FloatArray, intercept: bool, backend: ArrayBackend
     ) -> None:
-        self.mean, self.variance = backend.prior(block, kernel, ratios.size)
+        self.values, largest = backend.prior(block, kernel, ratios.size, intercept)
         self._block, self._intercept, self._backend = block, intercept, backend
-        self.ratios = ratios = lifted(ratios, backend.largest(block, kernel, self.variance))
-        if intercept:
-            self.variance = backend.levelled(block, kernel, self.variance)
+        self.ratios = ratios = lifted(ratios, largest)
         self._pass = backend.over(block, kernel)
         self.regression: KernelRegression
         if kernel is None:
@@ -76,6 +77,16 @@ class Family:
         self._roots: dict[
             tuple[int, bytes], FloatArray
         ] = {}  # of covariances that were drawn from since the last reward
+
+    @property
+    def mean(self) -> FloatArray:
+        """(cells, N)."""
+        return self.values[0, :, :]
+
+    @property
+    def variance(self) -> FloatArray:
+        """(cells, N)."""
+        return self.values[1, :, :]
 
     @property
     def residuals(self) -> FloatArray:
@@ -102,20 +113,20 @@ class Family:
             self._refresh()
             return
         if covariances is None:  # nothing is kept that could be moved
-            self.mean, self.variance = self._backend.made(self.regression, self._pass, self._block)
+            self.values = self._backend.made(self.regression, self._pass, self._block)
             return
-        total = probe.variance + self.ratios
+        total, told = probe.variance + self.ratios, None
         gain = (y - probe.mean) / total
-        self.mean, self.variance = self._backend.move(self.mean, self.variance, covariances, gain, total)
         if at.candidate is not None:  # exactly, where products in single precision would cancel
             exact = probe.mean + gain * probe.variance, probe.variance * (self.ratios / total)
-            self.mean, self.variance = self._backend.put(self.mean, self.variance, at.candidate, exact)
+            told = ToldValue(at.candidate, *exact)
+        self.values = self._backend.move(self.values, covariances, gain, total, told)
 
     def _refresh(self) -> None:
         """Make factors and values anew."""
         self.regression.rebuild()
         self._since = 0
-        self.mean, self.variance = self._backend.made(self.regression, self._pass, self._block)
+        self.values = self._backend.made(self.regression, self._pass, self._block)
 
     def last_refresh(self, rows: Iterable[FloatArray]) -> int:
         """After how many rewards of points (d,) values were made anew for the last time."""
@@ -165,41 +176,9 @@ class Family:
         return self.regression.moments(rows)
 
 
-class FamilyFantasies:
-    """The variances of a family once rewards of pending trials are in; means stay as they are.
-
-    `regression` and `over` are copies of its own, which grow by one point for each pending trial.
-    """
-
-    def __init__(
-        self, regression: KernelRegression, over: Pass, block: Block, variance: FloatArray, backend: ArrayBackend
-    ) -> None:
-        self._regression, self._pass, self._block, self.variance = regression, over, block, variance
-        self._backend, self._is_own = backend, False  # whether the variances are
-
-    def absorb_blocks(self, condensed: CondensedTrials, blocks: tuple[PendingBlock, ...]) -> bool:
-        """Take in that many rewards will come, if they can be condensed, before all others; whether they were."""
-        if not self._regression.fantasise_blocks(condensed, blocks):
-            return False
-        self.variance, self._is_own = self._backend.made(self._regression, self._pass, self._block)[1], True
-        return True
-
-    def absorb(self, at: PointTold) -> None:
-        """Take in that a reward of a point will come."""
-        regression, over = self._regression, self._pass
-        probe, number = regression.probe(at), regression.points.find(at.row)
-        is_new, is_first = number == regression.points.n, regression.points.n == 0 and regression.intercept
-        # What a first reward takes from the constant's variance cannot be said, because that is infinite.
-        covariances = over.covariances(number, probe, at) if self._backend.keeps_values and not is_first else None
-        if is_new:
-            over.add(at)
-        regression.fantasise(at)
-        if covariances is None:
-            self.variance = self._backend.made(regression, over, self._block)[1]
-        else:
-            total = probe.variance + regression.ratios
-            self.variance = self._backend.shrunk(self.variance, covariances, total, self._is_own)
-        self._is_own = True
+def _spread(family: Family | ParticleFamily, fantasies: Fantasies | None) -> FloatArray:
+    """Variances at all candidates, (cells, N)."""
+    return family.variance if fantasies is None or isinstance(fantasies, FewVariances) else fantasies.variance
 
 
 def _is_due(since: int, n_points: int, limit: float, is_new: bool) -> bool:
@@ -269,6 +248,11 @@ class OnePassGrid:
 
     def _family(self, model: ModelOnTable, ratios: FloatArray) -> Family | ParticleFamily:
         if isinstance(model.kernel, ARD):
+            if model.block.on_device is not None:
+                raise ValueError(
+                    "kernels.ARD learns its lengthscales on all candidates in one memory, and these are on a device or "
+                    'in parts: use kernels.Matern() or kernels="auto"'
+                )
             return ParticleFamily(model.block, model.kernel, ratios, self.intercept)
         return Family(model.block, model.kernel, ratios, self.intercept, self._backend)
 
@@ -349,10 +333,8 @@ class OnePassGrid:
         self._drop_fantasies()
 
     def _drop_fantasies(self) -> None:
-        self._fantasies: tuple[Pending, dict[int, FamilyFantasies | ParticleFantasies]] = (
-            NOTHING,
-            {},
-        )  # what pending trials leave
+        # What pending trials leave, at all candidates and (True) at a few.
+        self._fantasies: dict[bool, tuple[Pending, dict[int, Fantasies]]] = {}
 
     # -- evidence ----------------------------------------------------------------------------------------------
 
@@ -386,18 +368,15 @@ class OnePassGrid:
                 merged.merge(part.share, part.mean, part.variance)
             return merged.mean, merged.within + merged.between
         matters = weights > _NEGLIGIBLE
-        kept, total, fantasies = float(weights[matters].sum()), 0.0, self._with_fantasies(pending, matters)
-        moments, ratios = self._backend.zeros(3, self._models[0].block.n_rows), self._ratios
-        for j, family in enumerate(self.families):
-            cells = np.flatnonzero(matters[:, j])
-            if cells.size == 0:
-                continue
+        kept, fantasies, ratios = float(weights[matters].sum()), self._with_fantasies(pending, matters), self._ratios
+        mixed = list[ModelMoments]()
+        for j in np.flatnonzero(matters.any(axis=0)).tolist():
+            family, cells = self.families[j], np.flatnonzero(matters[:, j])
             shares, scales = weights[cells, j] / kept, variances[cells, j] / ratios[cells, j]
-            spread = fantasies[j].variance if j in fantasies else family.variance
-            moments = self._backend.merge(moments, family.mean, spread, cells, shares, scales, total)
-            total += float(shares.sum())
-        both = (moments[0, :], moments[1, :] + moments[2, :])
-        return self._backend.taken(both[0], choices.indices), self._backend.taken(both[1], choices.indices)
+            spread = _spread(family, fantasies.get(j))
+            mixed.append(ModelMoments(family.mean, spread, cells, shares, scales))
+        both = self._backend.mixed(mixed)
+        return self._backend.taken(both[0, :], choices.indices), self._backend.taken(both[1, :], choices.indices)
 
     def components(
         self,
@@ -417,7 +396,7 @@ class OnePassGrid:
             if choices.indices is None:
                 mean, variance = family.at(np.ascontiguousarray(self._own(j, choices.table.T)))
             else:
-                mean, variance = family.mean, fantasies[j].variance if j in fantasies else family.variance
+                mean, variance = family.mean, _spread(family, fantasies.get(j))
             for c in active:
                 scale = variances[c, j] / ratios[c, j]
                 own = (mean[int(c), :], variance[int(c), :])
@@ -429,11 +408,29 @@ class OnePassGrid:
     def values(
         self, weights: FloatArray, variances: FloatArray, choices: Choices, pending: Pending, least: float
     ) -> ComponentValues:
-        """The same all at once."""
+        """The same all at once; in this memory nothing is computed at other candidates, once a constant is known."""
+        is_known = self.n_observations > 0 or not self.intercept
+        if isinstance(self._backend, HostBackend) and not self._learning and is_known and choices.indices is not None:
+            return self._few_values(weights, variances, choices.indices, pending, least)
         parts = list(self.components(weights, variances, choices, pending, least))
         both = np.array([part.mean for part in parts]), np.array([part.variance for part in parts])
         numbers = np.array([part.cell * weights.shape[1] + part.model for part in parts])
         return ComponentValues(np.array([part.share for part in parts]), *both, numbers)
+
+    def _few_values(
+        self, weights: FloatArray, variances: FloatArray, indices: IntArray, pending: Pending, least: float
+    ) -> ComponentValues:
+        matters, ratios = weights > least, self._ratios
+        kept, fantasies = float(weights[matters].sum()), self._with_fantasies(pending, matters, few=True)
+        found = list[tuple[FloatArray, FloatArray, FloatArray, IntArray]]()
+        for j in np.flatnonzero(matters.any(axis=0)).tolist():
+            cells, family, own = np.flatnonzero(matters[:, j]), self.families[j], fantasies.get(j)
+            spread = own.at(indices) if isinstance(own, FewVariances) else family.variance[:, indices]
+            scales = variances[cells, j] / ratios[cells, j]
+            values = family.mean[:, indices][cells], scales[:, None] * spread[cells]
+            found.append((weights[cells, j] / kept, *values, cells * weights.shape[1] + j))
+        shares, mean, variance, numbers = (np.concatenate(column) for column in zip(*found, strict=True))
+        return ComponentValues(shares, mean, variance, numbers)
 
     def n_normals(self, model: int) -> int:
         """How many standard normals a draw of a model takes."""
@@ -445,19 +442,19 @@ class OnePassGrid:
             raise ValueError("functions are drawn at candidates only, where values are kept")
         return self.families[model].draw(cell, choices.indices, normals, scale)
 
-    def _with_fantasies(self, pending: Pending, matters: BoolArray) -> dict[int, FamilyFantasies | ParticleFantasies]:
+    def _with_fantasies(self, pending: Pending, matters: BoolArray, few: bool = False) -> dict[int, Fantasies]:
         """Beliefs of the families with a component that `matters` (cells, M), after pending trials; none without.
 
-        They are kept until the next reward: one trial more is absorbed alone, to the same bits.
+        They are at all candidates, or at a `few` that will be named. They are kept until the next reward: one trial
+        more is absorbed alone, to the same bits.
         """
         if not pending:
             return {}
         members = np.flatnonzero(matters.any(axis=0)).tolist()
-        known, fantasies = self._fantasies
+        known, fantasies = self._fantasies.pop(few, (NOTHING, {}))  # not kept as long as they are changed
         begins = pending.begins_with(known) and pending.older == known.older
         if not begins or any(j not in fantasies for j in members):
-            known, fantasies = NOTHING, {j: self.families[j].without_fantasies() for j in members}
-        self._fantasies = (NOTHING, {})  # as long as they are changed
+            known, fantasies = NOTHING, {j: self._without_fantasies(j, few) for j in members}
         condensed = set[int]()
         if pending.older and known is NOTHING:
             self._own_blocks = {block: self._own_blocks.get(block, {}) for block in pending.older}
@@ -469,8 +466,12 @@ class OnePassGrid:
             for j, own in fantasies.items():
                 if place >= n or j not in condensed:
                     own.absorb(self._told(j, row, index))
-        self._fantasies = (pending, fantasies)
+        self._fantasies[few] = (pending, fantasies)
         return fantasies
+
+    def _without_fantasies(self, j: int, few: bool) -> Fantasies:
+        own = self.families[j].without_fantasies()
+        return FewVariances(own, self._models[j].block) if few and isinstance(own, FamilyFantasies) else own
 
     def _condensed(self, j: int, pending: Pending) -> tuple[CondensedTrials, tuple[PendingBlock, ...]]:
         """The older pending trials in the columns of model j, and what was condensed of them."""

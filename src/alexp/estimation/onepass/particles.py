@@ -36,7 +36,7 @@ from alexp.estimation.onepass.regressions import (
     lifted,
     likely_best,
 )
-from alexp.estimation.ridge.condensed import CondensedTrials
+from alexp.estimation.ridge.bank import CondensedTrials
 from alexp.problem.candidates import PendingBlock
 from alexp.problem.kernels import ARD, Matern
 from alexp.problem.matrices import Block

@@ -27,8 +27,7 @@ from scipy.linalg import solve_triangular
 
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.estimation.onepass import _kernels as kernels
-from alexp.estimation.ridge.bank import RidgeBank
-from alexp.estimation.ridge.condensed import CondensedTrials
+from alexp.estimation.ridge.bank import CondensedTrials, RidgeBank
 from alexp.problem.candidates import PendingBlock
 from alexp.problem.kernels import Kernel, Linear, Restricted, Scaled, Sum
 from alexp.problem.rows import Rows, dense_blocks, take
@@ -547,6 +546,20 @@ class KernelRegression:
         taken = probe.weights[0] @ self._between(self.points.rows, rows) if self.points.n else 0.0
         return np.asarray(prior - taken + probe.constant[0])
 
+    def cross_covariances(
+        self, points: FloatArray, weights: FloatArray, constants: FloatArray, rows: FloatArray, known: FloatArray | None
+    ) -> FloatArray:
+        """Posterior covariances of k points (k, d) with n others (n, d), (k, cells, n).
+
+        `weights` (k, cells, D) and `constants` (k, cells) are those of the `probe` of each point; `known` (D, n) are
+        similarities of the points told to the others. A number depends on its two points alone.
+        """
+        out = self._between(points, rows)[:, None, :] + constants[:, :, None]
+        if known is not None and self.points.n:
+            k, cells, n = out.shape
+            kernels.subtract_products(out.reshape(k * cells, n), weights.reshape(k * cells, -1), known)
+        return np.asarray(out)
+
     def representer(self, cell: int) -> tuple[FloatArray, float]:
         """The mean as a sum of kernels at the D points, weights (D,), plus a constant, in one cell."""
         weights = self._dual.solved(self.points, cell, self.points.means)
@@ -669,6 +682,15 @@ class LinearRegression(KernelRegression):
         """Posterior covariances of n points (n, d) with one, in the first cell and units of the prior, shape (n,)."""
         probe = self.probe(PointTold(row, None))
         return np.asarray(rows @ probe.weights[0] + probe.constant[0])
+
+    def cross_covariances(
+        self, points: FloatArray, weights: FloatArray, constants: FloatArray, rows: FloatArray, known: FloatArray | None
+    ) -> FloatArray:
+        """Posterior covariances of k points with n others, (k, cells, n)."""
+        out = np.empty((*constants.shape, len(rows)))
+        kernels.products(rows, weights.reshape(constants.size, -1), 0, len(rows), out.reshape(constants.size, -1))
+        out += constants[:, :, None]
+        return out
 
     def expansion(self) -> Expansion:
         """Mean and variance at any x as products."""

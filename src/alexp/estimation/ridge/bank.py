@@ -26,9 +26,8 @@ from alexp.estimation.posteriors import (
     feature_major,
 )
 from alexp.estimation.ridge import _kernels as kernels, _search as sweeps, _values as values
-from alexp.estimation.ridge.condensed import CondensedTrials
 from alexp.estimation.ridge.threads import pool, run_parts
-from alexp.problem.candidates import NOTHING, Choices, Pending
+from alexp.problem.candidates import NOTHING, Choices, Pending, PendingBlock
 
 _SMALLEST_RIDGE, _LARGEST_RIDGE = 1e-153, 1e153  # their squares are neither zero nor infinite
 _ROUNDING = 1e-9  # by which a diagonal that may only grow has ever become smaller
@@ -609,6 +608,35 @@ class Part:
     members: IntArray
     shares: FloatArray
     variances: FloatArray
+
+
+class CondensedTrials:
+    """Many pending trials: blocks of their rows are condensed to one factor each, for the models of one bank.
+
+    Fantasies change V_j by Phi_j'Phi_j of the pending rows, and so does the R-factor of [1? | Phi_j], which has d_j + 1
+    rows however many trials there are. A reward takes a trial out of one block. The factors of the others are kept, and
+    are the same for all cells of a grid.
+    """
+
+    def __init__(self) -> None:
+        self._members = np.empty(0, dtype=np.int64)
+        self._blocks: dict[PendingBlock, RidgeBank] = {}
+        self._sum: RidgeBank | None = None  # of all blocks
+
+    def prepare(self, bank: RidgeBank, blocks: tuple[PendingBlock, ...], members: IntArray) -> None:
+        """Have the factors of these blocks for `members` (K,) of the bank's models, ascending."""
+        if not np.isin(members, self._members, assume_unique=True).all():
+            self._members, self._blocks = np.union1d(self._members, members), {}
+        known = self._blocks
+        self._blocks = {block: known.get(block) or bank.gathered(block.rows, self._members) for block in blocks}
+        self._sum = bank.gathered(np.empty((0, 0)), self._members)
+        for own in self._blocks.values():
+            self._sum.stack(own.layout()[0], believe_means=False)
+
+    def factors(self, members: IntArray) -> FloatArray:
+        """Of the rows of all blocks, one model after the other, as `RidgeBank.stack` takes them."""
+        assert self._sum is not None
+        return self._sum.factors_of(np.searchsorted(self._members, members))
 
 
 class RidgeGrid(FixedRidges):
