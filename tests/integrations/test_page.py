@@ -24,3 +24,15 @@ def test_parts_for_other_libraries_run_as_written(library, block, capsys):
     pytest.importorskip(library)
     exec(block, {})
     assert re.match(r"8 measurements; models: .*\n.* within .* of the best candidate", capsys.readouterr().out)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("library", "block"), re.findall(r"```python title=\"runs with (\w+)\"\n(.*?)```", PAGE, flags=re.S)
+)
+def test_parts_in_which_the_mixture_chooses(library, block, capsys):
+    pytest.importorskip(library)
+    pytest.importorskip({"baybe": "skfp"}.get(library, library))  # BayBE's extra `chem`
+    exec(block, {})
+    shown = re.findall(r"print\(.*\)\s+# (.*)", block)
+    assert capsys.readouterr().out.splitlines() == shown
