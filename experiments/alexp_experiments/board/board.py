@@ -27,6 +27,7 @@ from alexp_experiments.comparison.tables.contest import (
     FIRST_SEED,
     KEY,
     RANDOM,
+    SLOW,
     TABLE_ENTRANTS,
     TableContest,
     found_share,
@@ -58,7 +59,6 @@ COMMAND, RUNS, PAGE = "alexp board", "board.csv", "board.md"
 PROSE = Prose("alexp_experiments.board", "board.md")
 TUNING_SEED = 96_000  # first seed of runs on tuning tables
 SEEDS, SLOW_SEEDS = 20, 3
-SLOW = (BOTORCH,)  # minutes a run: they play fewer seeds
 QUICK = (OURS, RANDOM)
 LOCKED = 2.0  # a run whose regret is more than so many times the median of its table counts as locked
 COVERAGE = {"GOLLuM, fine-tuned T5": 0.43, "static embeddings (GOLLuM's paper)": 0.24}  # means of five Buchwald tables
