@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -127,16 +128,16 @@ class BayBE(Peer):
         super().__init__(*arguments, **settings)
         self.preset = preset
 
-    def _space(self) -> Any:
-        """The search space, built once: rows by name, described by the map."""
+    @cached_property
+    def _space(self) -> tuple[dict[bytes, str], Any]:
+        """Names of the different rows, and the search space of these names, described by the map."""
         import pandas as pd
 
-        if not hasattr(self, "_known_space"):
-            parameters, spaces = library("baybe.parameters", "baybe"), library("baybe.searchspace", "baybe")
-            names = [f"r{k}" for k in range(len(self._scaled))]
-            parameter = parameters.CustomDiscreteParameter("row", pd.DataFrame(self._scaled, index=names))
-            self._known_space = spaces.SearchSpace.from_product([parameter])
-        return self._known_space
+        parameters, spaces = library("baybe.parameters", "baybe"), library("baybe.searchspace", "baybe")
+        different = np.unique(self._scaled, axis=0)
+        names = {row.tobytes(): f"r{k}" for k, row in enumerate(different)}
+        parameter = parameters.CustomDiscreteParameter("row", pd.DataFrame(different, index=list(names.values())))
+        return names, spaces.SearchSpace.from_product([parameter])
 
     def score(
         self, rows: FloatArray, rewards: FloatArray, candidates: FloatArray, rng: np.random.Generator
@@ -146,13 +147,13 @@ class BayBE(Peer):
 
         surrogates, targets = library("baybe.surrogates", "baybe"), library("baybe.targets", "baybe")
         library("torch", "baybe").manual_seed(int(rng.integers(2**31)))
-        names = {row.tobytes(): f"r{k}" for k, row in enumerate(self._scaled)}
-        measured = pd.DataFrame({"row": [names[row.tobytes()] for row in rows], "y": rewards})
+        names, space = self._space
+        measured, free = (pd.DataFrame({"row": [names[row.tobytes()] for row in own]}) for own in (rows, candidates))
         surrogate = surrogates.GaussianProcessSurrogate.from_preset(self.preset)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            surrogate.fit(self._space(), targets.NumericalTarget("y").to_objective(), measured)
-            stats = surrogate.posterior_stats(pd.DataFrame({"row": [names[row.tobytes()] for row in candidates]}))
+            surrogate.fit(space, targets.NumericalTarget("y").to_objective(), measured.assign(y=rewards))
+            stats = surrogate.posterior_stats(free)
         mean, std = stats["y_mean"].to_numpy(), stats["y_std"].to_numpy()
         return acquisition(self.rule, mean, std, self.width, float(rewards.max()))
 
