@@ -46,18 +46,17 @@ class SAASBO(Peer):
         self, rows: FloatArray, rewards: FloatArray, candidates: FloatArray, rng: np.random.Generator
     ) -> FloatArray:
         """The acquisition function at each candidate, from moments of the mixture over samples."""
-        botorch, torch = library("botorch", "botorch"), library("torch", "botorch")
+        torch, fit = library("torch", "botorch"), library("botorch.fit", "botorch")
         fully = library("botorch.models.fully_bayesian", "botorch")
         used = max(len(rows) // self.every * self.every, min(len(rows), 5))
         x, y = torch.from_numpy(rows), torch.from_numpy(rewards)[:, None]
         known: tuple[int, dict[str, Any]] | None = getattr(self, "_sampled", None)
         if known is None or known[0] != used:
-            torch.manual_seed(int(rng.integers(2**31)))
             part = rewards[:used]
             scaled = torch.from_numpy((part - part.mean()) / (float(part.std()) or 1.0))[:, None]
             fitted = fully.SaasFullyBayesianSingleTaskGP(x[:used], scaled)
             sizes = {"warmup_steps": self.warm_up, "num_samples": self.samples, "thinning": self.thinning}
-            botorch.fit_fully_bayesian_model_nuts(fitted, **sizes, disable_progbar=True)
+            fit.fit_fully_bayesian_model_nuts(fitted, **sizes, disable_progbar=True, seed=int(rng.integers(2**31)))
             known = self._sampled = used, fitted.state_dict()
         model = fully.SaasFullyBayesianSingleTaskGP(x, y)
         model.load_state_dict(known[1])
