@@ -52,11 +52,11 @@ class SAASBO(Peer):
         x, y = torch.from_numpy(rows), torch.from_numpy(rewards)[:, None]
         known: tuple[int, dict[str, Any]] | None = getattr(self, "_sampled", None)
         if known is None or known[0] != used:
-            part = rewards[:used]
+            part, seed = rewards[:used], int(rng.integers(2**31))
             scaled = torch.from_numpy((part - part.mean()) / (float(part.std()) or 1.0))[:, None]
             fitted = fully.SaasFullyBayesianSingleTaskGP(x[:used], scaled)
             sizes = {"warmup_steps": self.warm_up, "num_samples": self.samples, "thinning": self.thinning}
-            fit.fit_fully_bayesian_model_nuts(fitted, **sizes, disable_progbar=True, seed=int(rng.integers(2**31)))
+            fit.fit_fully_bayesian_model_nuts(fitted, **sizes, disable_progbar=True, jit_compile=True, seed=seed)
             known = self._sampled = used, fitted.state_dict()
         model = fully.SaasFullyBayesianSingleTaskGP(x, y)
         model.load_state_dict(known[1])
