@@ -153,7 +153,10 @@ def test_locked_runs_by_hand():
 
 def test_the_best_model_in_hindsight_has_the_largest_coverage():
     rows = {"goal": "best", "table": "x", "entrant": "a", "model": ["m", "n"], "coverage": [0.2, 0.4], "regret": 1.0}
-    assert list(board.played(pd.DataFrame(rows), board.COVERED, ["x"])["model"]) == ["n"]
+    runs = pd.DataFrame(rows | {"seed": 1})
+    assert list(board.played(runs, board.COVERED, ["x"])["model"]) == ["n"]
+    more = pd.concat([runs, runs[:1].assign(seed=2)])  # the other model has not played all seeds
+    assert set(board.played(more.reset_index(drop=True), board.COVERED, ["x"])["model"]) == {"m"}
 
 
 def test_runs_of_slow_rivals_are_taken_over_once(tmp_path):

@@ -228,13 +228,14 @@ def test_next_experiments_follow_from_what_is_known():
         own.next(4)
 
 
-def test_the_next_experiment_is_the_mixtures():
+@pytest.mark.parametrize(("free", "repeats"), [([0, 1, 2, 3, 5], True), ([1, 2, 3, 5, 6, 7], False)])
+def test_the_next_experiment_is_the_mixtures(free, repeats):
     told = [(0, 3.0), (4, 1.0), (0, 3.1)]
-    opt = alexp.EvidenceMixture(MODELS, alexp.FiniteSet(TABLE), goal="best", repeats=True, random_state=7)
+    opt = alexp.EvidenceMixture(MODELS, alexp.FiniteSet(TABLE), goal="best", repeats=repeats, random_state=7)
     for index, reward in told:
         opt.observe(index, reward)
     opt.ask(available=[8])
-    expected = [trial.index for trial in opt.ask(2, available=[0, 1, 2, 3, 5])]
+    expected = [trial.index for trial in opt.ask(2, available=free)]
     domain = alexp.FiniteSet(TABLE)
-    got = next_candidates(MODELS, domain, told, 2, pending=[8], available=[0, 1, 2, 3, 5], random_state=7)
+    got = next_candidates(MODELS, domain, told, 2, pending=[8], available=free, random_state=7)
     assert got == expected
