@@ -138,6 +138,9 @@ OURS: dict[str, TableEntrant] = {
         "evidence-mixture", "linear and waves", plays=_continuous, by_goal=_goal
     ),
     "mixture, kernels": TableEntrant("evidence-mixture", "kernels", by_goal=_goal),
+    "mixture, kernels, ucb": TableEntrant(  # for many good rows rather than the best one
+        "evidence-mixture", "kernels", {"rule": "ucb", "power": 1.0}, ("best",), by_goal=_goal
+    ),
     "mixture, kernels on whole rows": TableEntrant(
         "evidence-mixture", "maps with kernels", plays=_composed, by_goal=_goal
     ),
