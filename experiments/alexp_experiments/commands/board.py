@@ -40,7 +40,7 @@ def board(
 
     from alexp_experiments.board import board as playing
     from alexp_experiments.board.tables import listed_tables
-    from alexp_experiments.comparison.tables.contest import OURS, playing_peers
+    from alexp_experiments.comparison.tables.contest import OURS, UCB, playing_peers
     from alexp_experiments.core.cache import ResultCache
     from alexp_experiments.core.runner import sweep
     from alexp_experiments.core.tasks import Record, Task
@@ -49,7 +49,7 @@ def board(
     given = [Path(os.environ[name]) for name in ("ALEXP_TABLES", "ALEXP_BOARD") if os.environ.get(name)]
     folders = [*(tables or []), *given]
     entrants = _names(players or "") or list(
-        playing.QUICK if quick else [*OURS, *(playing_peers(typer.echo) if peers else [])]
+        playing.QUICK if quick else [*OURS, UCB, *(playing_peers(typer.echo) if peers else [])]
     )
     size = playing.BoardSize(2, 2, 2, 12) if quick else playing.BoardSize()
     size = size if seeds is None else playing.BoardSize(seeds, min(seeds, size.slow), seeds, size.rounds)
