@@ -7,7 +7,7 @@ else
 BIN := .venv/bin
 endif
 
-.PHONY: browser demo dist notebooks test test-all test-slow test-lowest install lint docs pages pages-check mutants rivals soak
+.PHONY: browser demo deploy-tools dist notebooks test test-all test-slow test-lowest install lint docs pages pages-check mutants rivals soak
 
 demo: .venv/running
 	$(BIN)/alexp demo --out demo
@@ -29,6 +29,11 @@ AXE := 4.10.3
 browser: .venv-browser/axe-$(AXE)
 	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get -qq update \
 	  && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends chromium; } >/dev/null 2>&1 || true
+
+# What the tests of deploy/ need: proxies and a tool that builds images. Not a must either.
+deploy-tools:
+	apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends \
+	  nginx-light caddy buildah mmdebstrap openssl
 
 .venv-browser/axe-$(AXE):
 	@mkdir -p .venv-browser

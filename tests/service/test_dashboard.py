@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from alexp.problem import Interval, ModelClass
-from alexp.service import events
+from alexp.service import Limits, events
 from alexp.service.dashboard import file_names, views
 from alexp.service.dashboard.views import Excerpt, ViewCache, decimated, kept
 from alexp.study import create_study, load_study
@@ -351,8 +351,9 @@ def test_events_of_others_are_heard_once_each_and_resumed(served):
 @pytest.fixture
 def impatient(tmp_path, monkeypatch):
     """A server that looks every 0.05 s, beats after 0.2 s, and has room for five streams."""
-    monkeypatch.setattr(events.EventStreams.__init__, "__defaults__", (0.05, 0.2, 5))
-    with serving(f"sqlite:///{tmp_path / 's.db'}") as (address, app), client(address) as http:
+    monkeypatch.setattr(events.EventStreams.__init__, "__defaults__", (0.05, 0.2))
+    limits = Limits(rate=0.0, streams=20)  # a quarter for each
+    with serving(f"sqlite:///{tmp_path / 's.db'}", limits=limits) as (address, app), client(address) as http:
         create(http)
         yield http, app
 

@@ -161,7 +161,7 @@ def test_a_study_in_use_is_not_closed(where):
     with serving(where) as (address, _), client(address) as http:
         create(http, "a")
         create(http, "b")
-    cache = StudyCache(Storage(where), 1, Metrics())
+    cache = StudyCache(Storage(where), Limits(open_studies=1), Metrics())
 
     def during(_opened):
         cache.use("b", lambda opened: opened.study.counts)
@@ -182,7 +182,7 @@ def test_a_study_is_opened_once_however_many_ask_for_it(where, monkeypatch):
         return load_study(name, storage)
 
     monkeypatch.setattr("alexp.service.studies.load_study", load)
-    cache = StudyCache(Storage(where), 4, Metrics())
+    cache = StudyCache(Storage(where), Limits(open_studies=4), Metrics())
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda _: cache.use("s", lambda opened: id(opened.study)).value, range(8)))
     assert (loaded, len(set(found))) == (["s"], 1)
@@ -243,8 +243,11 @@ def test_a_storage_that_is_gone_for_a_while_is_a_503(postgres):  # noqa: F811
             connection.exec_driver_sql(f"ALTER DATABASE {name} RENAME TO away")
             got = http.post("/v1/studies/s/ask", json={})
             assert (got.status_code, got.json()["type"]) == (503, "urn:alexp:storage-unavailable")
+            assert http.get("/healthz").status_code == 200  # restarting the service would not help
+            assert (http.get("/readyz").status_code, http.get("/readyz").json()) == (503, {"status": "storage"})
             connection.exec_driver_sql(f"ALTER DATABASE away RENAME TO {name}")
         admin.dispose()
+        assert http.get("/readyz").json() == {"status": "ok"}
         assert study.post("ask")["trials"][0]["id"] == 1
 
 
@@ -264,17 +267,22 @@ def test_metrics_count_what_happens(where):
         study.post("observe", observations=[{"index": 8, "reward": 1.5}])
         http.get("/made/up/by/the/caller")
         got = http.get("/metrics")
-    assert got.headers["content-type"].startswith("text/plain")
-    lines = got.text.splitlines()
-    assert "alexp_trials_asked_total 3.0" in lines
-    assert "alexp_rewards_told_total 3.0" in lines
+        assert got.headers["content-type"].startswith("text/plain")
+        lines = got.text.splitlines()
+        http.delete("/v1/studies/s").raise_for_status()
+        create(http, "other").post("ask")
+        later = http.get("/metrics").text
+    assert 'alexp_trials_asked_total{study="s"} 3.0' in lines
+    assert 'alexp_rewards_told_total{study="s"} 3.0' in lines
     assert 'alexp_requests_total{method="POST",route="/v1/studies/{name}/tell",status="409"} 1.0' in lines
     assert 'alexp_problems_total{kind="already-told"} 1.0' in lines
     assert "alexp_requests_in_flight 1.0" in lines
-    assert not any("made" in line or '"s"' in line for line in lines)
+    assert not any("made" in line for line in lines)
+    assert 'study="s"' not in later
+    assert 'alexp_trials_asked_total{study="other"} 1.0' in later
 
 
 def test_two_applications_have_meters_of_their_own(where):
     first, second = create_app(where), create_app(where)
-    first.state.studies.metrics.asked.inc(5)
-    assert b"alexp_trials_asked_total 0.0" in second.state.studies.metrics.text()
+    first.state.studies.metrics.count("s", asked=5)
+    assert b"asked_total{" not in second.state.studies.metrics.text()

@@ -15,11 +15,17 @@ def serve(
     host: Annotated[str, typer.Option(help="Where to listen; others than loopback need --token-file.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 for any that is free.")] = 8000,
     token_file: Annotated[
-        Path | None, typer.Option(help="Lines TOKEN or TOKEN read; without it only this host may call.")
+        Path | None,
+        typer.Option(help="Lines TOKEN or TOKEN read; without it only this host may call. Read again when it changes."),
     ] = None,
     origin: Annotated[
         list[str] | None, typer.Option(help="Another site whose pages may call, https://lab.example.org; repeat.")
     ] = None,
+    proxy: Annotated[
+        list[str] | None, typer.Option(help="Address of a proxy that may say for whom it calls; repeat.")
+    ] = None,
+    memory: Annotated[float, typer.Option(min=0.001, help="Gigabytes for all open studies.")] = 4.0,
+    connections: Annotated[int, typer.Option(min=1, help="Connections at once.")] = 1000,
     max_body: Annotated[float, typer.Option(min=0.001, help="Megabytes of a request.")] = 32.0,
     rate: Annotated[
         float, typer.Option(min=0.0, help="Requests per second of one token or address; 0 for no limit.")
@@ -34,11 +40,17 @@ def serve(
 
     running.check_host(host, token_file is not None)
     tokens = None if token_file is None else Tokens.from_file(token_file)
-    limits = Limits(body=int(max_body * 2**20), rate=rate, burst=max(1, int(2 * rate)))
+    limits = Limits(
+        body=int(max_body * 2**20),
+        rate=rate,
+        burst=max(1, int(2 * rate)),
+        memory=memory * 1e9,
+        connections=connections,
+    )
     app = create_app(storage, tokens=tokens, limits=limits, origins=origin or ())
     app.state.studies.storage.prepare()  # raises now for a wrong storage
     running.log_to_stderr()
     if token_file is not None:
         running.warn_if_others_can_read(token_file)
-    if not running.serve(app, host, port, grace):
+    if not running.serve(app, host, port, grace, proxy or ()):
         raise typer.Exit(1)

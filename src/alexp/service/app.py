@@ -12,7 +12,7 @@ from fastapi.openapi.utils import get_openapi
 from starlette.middleware.cors import CORSMiddleware
 
 from alexp.common.codec import State
-from alexp.service import dashboard, problems, routes
+from alexp.service import dashboard, problems, reference, routes
 from alexp.service.answers import ProblemAnswer
 from alexp.service.monitoring import Metrics, RequestLogMiddleware
 from alexp.service.security import AccessMiddleware, Limits, Right, Tokens
@@ -52,7 +52,7 @@ def create_app(
     allowed = limits or Limits()
     known = tokens if isinstance(tokens, Tokens | None) else Tokens(tokens)
     metrics = Metrics()
-    studies = StudyCache(storage if isinstance(storage, Storage) else Storage(storage), allowed.open_studies, metrics)
+    studies = StudyCache(storage if isinstance(storage, Storage) else Storage(storage), allowed, metrics)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -64,12 +64,12 @@ def create_app(
         title="alexp",
         version=LIBRARY,
         description=_ABOUT,
-        docs_url=None,  # these pages load scripts from other sites
+        docs_url=None,  # these pages load scripts from other sites; `reference` has one that does not
         redoc_url=None,
         redirect_slashes=False,
         lifespan=lifespan,
     )
-    app.state.studies = studies
+    app.state.studies, app.state.limits = studies, allowed
     problems.install(app)
     app.include_router(routes.study_routes(studies, allowed))
     app.include_router(routes.table_routes(allowed))
@@ -77,7 +77,8 @@ def create_app(
     app.include_router(routes.statement_routes(studies))
     app.include_router(routes.file_routes(studies))
     app.include_router(routes.operation_routes(studies))
-    app.include_router(dashboard.dashboard_routes(studies))
+    app.include_router(reference.reference_routes(app))
+    app.include_router(dashboard.dashboard_routes(studies, allowed))
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
     app.add_middleware(AccessMiddleware, tokens=known, limits=allowed, origins=origins)
     if origins:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from itertools import islice
@@ -51,39 +51,45 @@ class EventStreams:
     ----------
     studies
         Where the studies are. When it is stopping, all streams end, so that the server can stop.
+    most
+        Number of concurrent streams; one caller may have a quarter of them.
     every
         Seconds between two polls of the log of a study that has readers.
     heartbeat
         Seconds of silence after which a comment is sent; sending it shows whether the reader is still there.
-    most
-        Number of concurrent streams.
     """
 
-    def __init__(self, studies: StudyCache, every: float = 0.4, heartbeat: float = 5.0, most: int = 256) -> None:
+    def __init__(self, studies: StudyCache, most: int, every: float = 0.4, heartbeat: float = 5.0) -> None:
         self._studies, self._every, self._heartbeat, self._most = studies, every, heartbeat, most
         self._watches: dict[str, _Watch] = {}
+        self._callers: Counter[str] = Counter()
 
     @property
     def n_readers(self) -> int:
         """Number of streams."""
         return sum(watch.readers for watch in self._watches.values())
 
-    async def stream(self, name: str, since: int | None) -> AsyncIterator[str]:
+    async def stream(self, name: str, since: int | None, caller: str) -> AsyncIterator[str]:
         """The stream of a study from its event number `since` on, by default from the next one.
 
         Raises before the first line if there is no such study, or too many streams.
         """
-        if self.n_readers >= self._most:
-            raise ProblemError(
-                Kind(503, "too-many-streams"),
-                f"this server has {self._most} event streams, the limit; close some",
-                headers={"Retry-After": str(RETRY_AFTER)},
-            )
+        for number, most, whose in (
+            (self.n_readers, self._most, "this server has"),
+            (self._callers[caller], max(1, self._most // 4), "you have"),
+        ):
+            if number >= most:
+                raise ProblemError(
+                    Kind(503, "too-many-streams"),
+                    f"{whose} {most} event streams, the limit; close some",
+                    headers={"Retry-After": str(RETRY_AFTER)},
+                )
         n_events = await run_sync(self._count, name)
-        return self._lines(name, n_events if since is None else min(since, n_events), n_events)
+        return self._lines(name, n_events if since is None else min(since, n_events), n_events, caller)
 
-    async def _lines(self, name: str, position: int, n_events: int) -> AsyncIterator[str]:
+    async def _lines(self, name: str, position: int, n_events: int, caller: str) -> AsyncIterator[str]:
         watch = self._enter(name, n_events)
+        self._callers[caller] += 1
         troubled = False
         try:
             yield "retry: 2000\n: events of a study\n\n"
@@ -108,6 +114,7 @@ class EventStreams:
                         yield ": still here\n\n"
         finally:
             self._leave(name, watch)
+            self._callers -= Counter([caller])
 
     def _enter(self, name: str, n_events: int) -> _Watch:
         watch = self._watches.get(name)

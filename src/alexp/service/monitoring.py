@@ -7,7 +7,8 @@ import logging
 import time
 import traceback
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import TYPE_CHECKING, TextIO
 from uuid import uuid4
 
 from fastapi import Request
@@ -39,14 +40,27 @@ class Metrics:
             "alexp_request_seconds", "Time to answer.", ["method", "route"], buckets=_BUCKETS, registry=registry
         )
         self.in_flight = Gauge("alexp_requests_in_flight", "Requests being answered.", registry=registry)
-        self.asked = Counter("alexp_trials_asked", "Trials handed out.", registry=registry)
-        self.told = Counter("alexp_rewards_told", "Rewards taken in, observations included.", registry=registry)
+        self._asked = Counter("alexp_trials_asked", "Trials handed out.", ["study"], registry=registry)
+        self._told = Counter(
+            "alexp_rewards_told", "Rewards taken in, observations included.", ["study"], registry=registry
+        )
         self.problems = Counter("alexp_problems", "Requests refused, by kind of problem.", ["kind"], registry=registry)
         self._open = Gauge("alexp_open_studies", "Studies held in memory.", registry=registry)
 
     def count_open_studies(self, number: Callable[[], int]) -> None:
         """Set the function that returns the number of open studies."""
         self._open.set_function(number)
+
+    def count(self, study: str, *, asked: int = 0, told: int = 0) -> None:
+        """Count trials and rewards of a study."""
+        self._asked.labels(study).inc(asked)
+        self._told.labels(study).inc(told)
+
+    def forget(self, study: str) -> None:
+        """Leave out a study that was deleted."""
+        for counter in (self._asked, self._told):
+            with suppress(KeyError):  # nothing was counted
+                counter.remove(study)
 
     def text(self) -> bytes:
         """All metrics in the text format of Prometheus."""
@@ -136,6 +150,40 @@ def _log_error(error: Exception, request: str) -> None:
         "at": frames[-12:],
     }
     LOG.error("unforeseen error", extra={"fields": fields})
+
+
+class SparingHandler(logging.StreamHandler[TextIO]):
+    """Writes a log that strangers cannot fill: of refused requests without a token, and of what the server itself has
+    to say, at most twenty lines a second, and then how many were left out.
+    """
+
+    _MOST = 20
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__(stream)
+        self._second, self._count = 0, 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write the record, or count it."""
+        if self._may_be_left_out(record):
+            second = int(record.created)
+            if second != self._second:
+                if (n := self._count - self._MOST) > 0:
+                    record_of = LOG.makeRecord(LOG.name, logging.WARNING, "", 0, "lines left out", (), None)
+                    record_of.fields = {"number": n}
+                    super().emit(record_of)
+                self._second, self._count = second, 0
+            self._count += 1
+            if self._count > self._MOST:
+                return
+        super().emit(record)
+
+    @staticmethod
+    def _may_be_left_out(record: logging.LogRecord) -> bool:
+        if record.name != LOG.name:
+            return True
+        fields = getattr(record, "fields", {})
+        return "problem" in fields and "holder" not in fields
 
 
 class JsonLines(logging.Formatter):

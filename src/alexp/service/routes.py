@@ -1,4 +1,4 @@
-"""Routes of the service below /v1/studies, /healthz and /metrics."""
+"""Routes of the service below /v1/studies, /healthz, /readyz and /metrics."""
 
 from __future__ import annotations
 
@@ -203,8 +203,7 @@ def study_routes(studies: StudyCache, limits: Limits) -> APIRouter:
         """
         key = caller.key(body.key)
         with as_problems(_field_places(body)), acting_as(caller.address), gathered() as warnings:
-            study, is_new = _create(body, key, studies, limits)
-            opened = studies.put(study)
+            opened, is_new = _create(body, key, studies, limits)
             return answer(CallResult(summary(opened), warnings), 201 if is_new else 200)
 
     @router.get("/{name}", response_model=answers.Summary, responses=problems(404), summary="Describe a study")
@@ -229,14 +228,15 @@ def _field_places(body: requests.Create) -> Mapping[str, str]:
     return family | fields_of(body.problem, "body.problem") | settings | fields_of(body)
 
 
-def _create(body: requests.Create, key: str | None, studies: StudyCache, limits: Limits) -> tuple[Study, bool]:
+def _create(body: requests.Create, key: str | None, studies: StudyCache, limits: Limits) -> tuple[OpenStudy, bool]:
     """The study, and whether it is new."""
     if body.name in (".", ".."):
         raise ValueError(f"name must be usable in a path, got {body.name!r}")
     named = spelled_out(DEFAULT_ALGORITHM if body.algorithm is None else body.algorithm)
     settings = _settings(body.settings, algorithm_named(named[0]), *map(algorithm_named, named[1].values()))
     models, domain = body.problem.build(limits)
-    _check_cost(expected(models, domain.n_candidates or 0, algorithm_named(named[0]).ridges_per_model), limits)
+    cost = expected(models, domain.n_candidates or 0, algorithm_named(named[0]).ridges_per_model)
+    _check_cost(cost, limits)
     seed = body.random_state
     if seed is None and key is not None:  # a repeated call creates the same study, another key another one
         seed = int.from_bytes(sha256(f"{body.name}\0{key}".encode()).digest()[:16], "big")
@@ -256,12 +256,13 @@ def _create(body: requests.Create, key: str | None, studies: StudyCache, limits:
             **settings | body.aims(),
         )
 
-    try:
-        return create(load_if_exists=False), True
-    except StudyExistsError:
-        if key is None and not body.load_if_exists:
-            raise
-    return create(load_if_exists=True), False
+    with studies.room_for(cost.bytes):
+        try:
+            return studies.put(create(load_if_exists=False)), True
+        except StudyExistsError:
+            if key is None and not body.load_if_exists:
+                raise
+        return studies.put(create(load_if_exists=True)), False
 
 
 def _check_cost(cost: Cost, limits: Limits) -> None:
@@ -367,7 +368,7 @@ def trial_routes(studies: StudyCache, limits: Limits) -> APIRouter:
             return {"trials": [trial_answer(opened, trial, lease=body.lease) for trial in trials]}
 
         done = studies.use(name, work, caller.worker(body.worker), fields_of(body))
-        studies.metrics.asked.inc(len(done.value["trials"]))
+        studies.metrics.count(name, asked=len(done.value["trials"]))
         return answer(done)
 
     @router.post("/tell", response_model=answers.Done, responses=_WRITES, summary="Tell rewards")
@@ -382,7 +383,7 @@ def trial_routes(studies: StudyCache, limits: Limits) -> APIRouter:
                 return did._asdict() | {"counts": dict(counts())}
 
         done = studies.use(name, work, caller.worker(body.worker), fields_of(body))
-        studies.metrics.told.inc(done.value["told"])
+        studies.metrics.count(name, told=done.value["told"])
         return answer(done)
 
     @router.post(
@@ -459,7 +460,7 @@ def trial_routes(studies: StudyCache, limits: Limits) -> APIRouter:
             return {"trials": [trial_answer(opened, trial, lease=None) for trial in trials]} | counted
 
         done = studies.use(name, work, caller.worker(body.worker), fields_of(body))
-        studies.metrics.told.inc(len(done.value["trials"]))
+        studies.metrics.count(name, told=len(done.value["trials"]))
         return answer(done)
 
     @router.post("/heartbeat", response_model=answers.Prolonged, responses=_WRITES, summary="Prolong leases")
@@ -771,18 +772,22 @@ def operation_routes(studies: StudyCache) -> APIRouter:
     """Routes for operators: health and metrics."""
     router = APIRouter(tags=["operations"])
 
-    @router.get(
-        "/healthz",
-        response_model=answers.Health,
-        responses={
-            503: {"model": answers.Health, "description": "The service is stopping, or its SQLite file is missing."}
-        },
-        summary="Whether the service is ready",
-        openapi_extra={"security": []},
-    )
+    def status(ask_storage: bool) -> Response:
+        found = studies.status(ask_storage)
+        return reply({"status": found}, 200 if found == "ok" else 503)
+
+    unwell: dict[int | str, State] = {503: {"model": answers.Health, "description": "Stopping, or no storage."}}
+    public = {"security": list[object]()}
+
+    @router.get("/healthz", response_model=answers.Health, responses=unwell, summary="Alive", openapi_extra=public)
     async def health() -> Response:
-        status = "stopping" if studies.stopping.is_set() else studies.storage_status()
-        return reply({"status": status}, 200 if status == "ok" else 503)
+        """Whether the service takes requests and its SQLite file is in its place."""
+        return status(ask_storage=False)
+
+    @router.get("/readyz", response_model=answers.Health, responses=unwell, summary="Ready", openapi_extra=public)
+    def ready() -> Response:
+        """The same, and whether the storage answers a query at this moment."""
+        return status(ask_storage=True)
 
     @router.get(
         "/metrics",

@@ -20,7 +20,9 @@ from fastapi import Request
 from starlette.datastructures import Headers
 
 from alexp.common.files import read_text
-from alexp.service.problems import Kind, ProblemError, instance_of
+from alexp.common.redaction import redact
+from alexp.service.monitoring import LOG
+from alexp.service.problems import RETRY_AFTER, Kind, ProblemError, instance_of
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -33,18 +35,28 @@ class Limits:
     Attributes
     ----------
     body : bytes of a request.
-    patience : seconds within which a request must have arrived.
+    values : numbers, words and lists in the JSON of a request; while they are read, other requests wait. A table that
+        comes as a file is one value.
+    bodies : bytes of all requests that are being received or answered.
+    connections : connections at once; beyond that, the one that has waited longest for its next request is closed.
+    patience : seconds within which the headers of a request must have arrived, and then its body.
     rate, burst : requests per second of one token, or of one address without a token, in the long run and at once;
         a rate of zero for no limit.
+    streams : event streams at once; one token, or one address without a token, may have a quarter of them.
     open_studies : studies held in memory; beyond that, the least recently used are closed.
     candidates, models, features : sizes of a problem that may be created, features being candidates x columns.
-    memory, step : bytes of memory and seconds of a step that a new study may take, as estimated.
+    memory : bytes of memory that all open studies may take together, as estimated.
+    step : seconds that a step of a new study may take, as estimated.
     """
 
     body: int = 32 * 2**20
+    values: int = 1_000_000
+    bodies: int = 256 * 2**20
+    connections: int = 1000
     patience: float = 60.0
     rate: float = 500.0
     burst: int = 1000
+    streams: int = 256
     open_studies: int = 64
     candidates: int = 1_000_000
     models: int = 100_000
@@ -53,8 +65,9 @@ class Limits:
     step: float = 5.0
 
     def __post_init__(self) -> None:
-        if self.rate < 0.0 or min(self.body, self.burst, self.open_studies) < 1 or self.patience <= 0.0:
-            raise ValueError("body, burst, open_studies and patience must be positive, and rate must not be negative")
+        for name, value in vars(self).items():
+            if value < 0 or (value == 0 and name != "rate"):
+                raise ValueError(f"{name} must be positive, got {value}")
 
 
 class RateLimiter:
@@ -102,6 +115,8 @@ _SHORTEST, _LONGEST = 16, 512  # characters of a token
 class Tokens:
     """Tokens and what each allows: "read", or "write", which includes reading. Only hashes are kept.
 
+    Those of a file are read again when the file changes; while it is missing or wrong, the last ones count.
+
     >>> tokens = Tokens({"a-long-secret-for-robots": "write"})
     >>> tokens.allow("a-long-secret-for-robots").right, tokens.allow("another"), tokens
     ('write', None, Tokens(1 of them))
@@ -117,6 +132,7 @@ class Tokens:
         self._known = [
             (_digest(token), TokenHolder(f"token {k}", right)) for k, (token, right) in enumerate(rights.items(), 1)
         ]
+        self._file: tuple[Path, _Version] | None = None
 
     @classmethod
     def from_file(cls, path: Path) -> Tokens:
@@ -124,6 +140,7 @@ class Tokens:
 
         Messages never contain a token.
         """
+        version = _version(path)
         rights: dict[str, Right] = {}
         for number, line in enumerate(read_text(path).splitlines(), start=1):
             words = line.split()
@@ -137,10 +154,29 @@ class Tokens:
             rights[words[0]] = "read" if words[1:] == ["read"] else "write"
         if not rights:
             raise ValueError(f"{path} holds no token; write a long random text on a line of its own")
-        return cls(rights)
+        tokens = cls(rights)
+        tokens._file = path, version
+        return tokens
+
+    def _read_again(self) -> None:
+        if self._file is None:
+            return
+        path, version = self._file
+        try:
+            if (found := _version(path)) == version:
+                return
+            self._file = path, found
+            self._known = Tokens.from_file(path)._known
+        except (OSError, ValueError) as error:
+            if self._file[1] != version:
+                fields = {"why": redact(str(error))}
+                LOG.error("the token file cannot be read; the tokens before count", extra={"fields": fields})
+        else:
+            LOG.info("tokens read again", extra={"fields": {"tokens": len(self._known)}})
 
     def allow(self, token: str) -> TokenHolder | None:
         """The holder of a token, or None. Takes the same time whether or not the token is known."""
+        self._read_again()
         digest, found = _digest(token), None
         for known, holder in self._known:
             if hmac.compare_digest(known, digest):
@@ -149,6 +185,15 @@ class Tokens:
 
     def __repr__(self) -> str:
         return f"Tokens({len(self._known)} of them)"
+
+
+_Version = tuple[int, int, int]
+
+
+def _version(path: Path) -> _Version:
+    """Changes when a file is written or replaced."""
+    found = path.stat()
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 class TokenHolder(NamedTuple):
@@ -223,7 +268,7 @@ def is_same_site(authority: str, origin: str, fetch_site: str, origins: Iterable
     return fetch_site in ("", "none", "same-origin")
 
 
-HEALTH = "/healthz"
+HEALTH = {"/healthz", "/readyz"}
 _SAFE = {"GET", "HEAD", "OPTIONS"}
 READ_ONLY_POSTS = {"policy", "best", "stop-report"}  # last parts of paths whose POST changes nothing
 _CHALLENGES = (
@@ -243,6 +288,7 @@ class AccessMiddleware:
     def __init__(self, app: ASGIApp, tokens: Tokens | None, limits: Limits, origins: Collection[str]) -> None:
         self._app, self._tokens, self._limits, self._origins = app, tokens, limits, frozenset(origins)
         self._limiter = RateLimiter(limits.rate, limits.burst)
+        self._held = 0  # bytes of bodies
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
@@ -252,20 +298,26 @@ class AccessMiddleware:
         if scope["type"] != "http":
             await send({"type": "websocket.close", "code": 1008})
             return
+        body = bytearray()
         try:
-            if scope["path"] != HEALTH or scope["method"] not in _SAFE:
-                self._check(scope)
-            received = await self._body(Headers(scope=scope), receive)
+            self._check(scope)
+            await self._receive(body, Headers(scope=scope), scope["method"], receive)
+            if _raw(scope).startswith(_STUDIES):  # names may contain an encoded slash
+                scope["path"] = _raw(scope).decode("ascii", "replace")
+            await self._app(scope, _received(body, receive), send)
+        except _Disconnected:
+            pass
         except ProblemError as problem:
             scope["problem"] = problem.kind.name
             await problem.response(instance_of(Request(scope)))(scope, receive, send)
-            return
-        if _raw(scope).startswith(_STUDIES):  # names may contain an encoded slash
-            scope["path"] = _raw(scope).decode("ascii", "replace")
-        await self._app(scope, received, send)
+        finally:
+            self._held -= len(body)
 
     def _check(self, scope: Scope) -> None:
         headers = Headers(scope=scope)
+        if scope["path"] in HEALTH and scope["method"] in _SAFE:
+            self._within_rate(f"health {_address(scope)}")
+            return
         holder = self._admit(headers, scope)
         if scope["method"] in _SAFE:
             return
@@ -284,18 +336,17 @@ class AccessMiddleware:
 
     def _admit(self, headers: Headers, scope: Scope) -> TokenHolder | None:
         """The holder of the token; None if the service has no tokens."""
-        address = scope["client"][0] if scope.get("client") else "unknown"
         if self._tokens is None:
             if not is_loopback(host_of(headers.get("host", ""))):
                 raise ProblemError(
                     Kind(403, "other-host"),
                     "without tokens this service answers only as localhost; other names need --token-file",
                 )
-            self._within_rate(address)
+            self._within_rate(_address(scope))
             return None
         given = headers.getlist("authorization")
         holder = self._tokens.allow(token_in(given[0])) if len(given) == 1 else None
-        self._within_rate(address if holder is None else holder.name)
+        self._within_rate(_address(scope) if holder is None else holder.name)
         if holder is None:
             raise ProblemError(
                 Kind(401, "no-token" if not given else "wrong-token"),
@@ -313,37 +364,92 @@ class AccessMiddleware:
                 headers={"Retry-After": str(wait)},
             )
 
-    async def _body(self, headers: Headers, receive: Receive) -> Receive:
-        """Receive the whole body before the request is handled, so that a slow one occupies no worker."""
-        most = self._limits.body
-        if (length := headers.get("content-length", "0")).isdigit() and int(length) > most:
-            raise _too_large(most)
-        parts: list[bytes] = []
+    async def _receive(self, body: bytearray, headers: Headers, method: str, receive: Receive) -> None:
+        """Receive the whole body before the request is handled, so that a slow one occupies no worker.
+
+        What is refused is not read: the connection is closed after the answer.
+        """
+        limits, values = self._limits, _ValueCounter()
+        length = int(headers["content-length"]) if headers.get("content-length", "").isdigit() else 0
+        if method in _SAFE:
+            if length or "transfer-encoding" in headers:
+                raise _refused(Kind(413, "too-large"), f"a {method} request has no body")
+            return
+        if length > limits.body:
+            raise _refused(Kind(413, "too-large"), f"a request may have at most {limits.body} bytes")
         try:
-            async with asyncio.timeout(self._limits.patience):
+            async with asyncio.timeout(limits.patience):
                 more = True
                 while more:
                     message = await receive()
                     if message["type"] == "http.disconnect":
-                        return receive
-                    parts.append(message.get("body", b""))
+                        raise _Disconnected
+                    part = message.get("body", b"")
+                    body += part
+                    self._held += len(part)
                     more = message.get("more_body", False)
-                    if sum(map(len, parts)) > most:
-                        raise _too_large(most)
+                    if len(body) > limits.body:
+                        raise _refused(Kind(413, "too-large"), f"a request may have at most {limits.body} bytes")
+                    if values.after(part) > limits.values:
+                        raise _refused(
+                            Kind(413, "too-large"),
+                            f"the JSON of a request may have at most {limits.values} values; send a table as a file",
+                        )
+                    if self._held > limits.bodies:
+                        raise _refused(Kind(503, "busy"), "other requests are too large at the moment; try again")
         except TimeoutError:
-            raise ProblemError(
-                Kind(408, "too-slow"), f"the request did not arrive within {self._limits.patience:g} s"
-            ) from None
-        whole: list[Message] = [{"type": "http.request", "body": b"".join(parts), "more_body": False}]
-
-        async def received() -> Message:
-            return whole.pop() if whole else await receive()
-
-        return received
+            raise _refused(Kind(408, "too-slow"), f"the request did not arrive within {limits.patience:g} s") from None
 
 
-def _too_large(most: int) -> ProblemError:
-    return ProblemError(Kind(413, "too-large"), f"a request may have at most {most} bytes")
+class _Disconnected(Exception):
+    """The caller has gone before the request had arrived."""
+
+
+class _ValueCounter:
+    """Counts commas and opening brackets of a JSON text outside its strings, part by part.
+
+    >>> counter = _ValueCounter()
+    >>> [counter.after(part) for part in (b'{"a": [1, 2', b', "x, ', b'\\\\" , y"]', b', "b": 0}')]
+    [3, 4, 4, 5]
+    """
+
+    def __init__(self) -> None:
+        self._count, self._in_string, self._rest = 0, False, b""
+
+    def after(self, part: bytes) -> int:
+        """The number so far."""
+        text = self._rest + part
+        bare = text.rstrip(b"\\")
+        self._rest = b"\\" * ((len(text) - len(bare)) % 2)  # the next part says what it escapes; pairs are a character
+        pieces = bare.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
+        for piece in pieces[int(self._in_string) :: 2]:
+            self._count += piece.count(b",") + piece.count(b"[") + piece.count(b"{")
+        self._in_string ^= len(pieces) % 2 == 0
+        return self._count
+
+
+def _received(body: bytearray, receive: Receive) -> Receive:
+    """A whole body in place of what is still to be received."""
+    whole: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
+
+    async def received() -> Message:
+        return whole.pop() if whole else await receive()
+
+    return received
+
+
+def _refused(kind: Kind, detail: str) -> ProblemError:
+    headers = {"Connection": "close"} | ({"Retry-After": str(RETRY_AFTER)} if kind.status == 503 else {})
+    return ProblemError(kind, detail, headers=headers)
+
+
+def _address(scope: Scope) -> str:
+    return scope["client"][0] if scope.get("client") else "unknown"
+
+
+def caller_of(scope: Scope) -> str:
+    """Who sends a request: the name of its token, or its address without tokens."""
+    return scope.get("holder") or _address(scope)
 
 
 def _raw(scope: Scope) -> bytes:

@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 from typing import Generic, Literal, NamedTuple, TypeVar
 
 from alexp.common.warning import heard
+from alexp.estimation.announcing import expected
 from alexp.service.monitoring import Metrics
-from alexp.service.problems import NO_FIELDS, as_problems
+from alexp.service.problems import NO_FIELDS, RETRY_AFTER, Kind, ProblemError, as_problems
+from alexp.service.security import Limits
 from alexp.study import Storage, Study, StudyNotFoundError, delete_study, load_study
 from alexp.study.errors import StorageError, StudyError
 from alexp.study.events import acting_as
@@ -42,9 +44,10 @@ def gathered() -> Iterator[list[str]]:
 
 @dataclass
 class OpenStudy:
-    """An open study."""
+    """An open study, and the bytes that its posteriors may take, as estimated."""
 
     study: Study
+    bytes: float
     users: int = field(default=0, compare=False)
 
 
@@ -56,9 +59,10 @@ class StudyCache:
     stopping : set when the service shuts down; event streams then end.
     """
 
-    def __init__(self, storage: Storage, most: int, metrics: Metrics) -> None:
-        self.storage, self.metrics, self._most = storage, metrics, most
+    def __init__(self, storage: Storage, limits: Limits, metrics: Metrics) -> None:
+        self.storage, self.metrics, self._limits = storage, metrics, limits
         self.stopping = threading.Event()
+        self._reserved = 0.0  # bytes of studies that are being created
         self._mutex = threading.Lock()
         self._opening: dict[str, threading.Lock] = {}
         self._open: OrderedDict[str, OpenStudy] = OrderedDict()
@@ -123,10 +127,34 @@ class StudyCache:
 
     def put(self, study: Study, users: int = 0) -> OpenStudy:
         """Add a study that was just created or opened."""
-        opened = OpenStudy(study, users)
+        algorithm = study.algorithm
+        cost = expected(algorithm.models, algorithm.domain.n_candidates or 0, algorithm.ridges_per_model)
+        opened = OpenStudy(study, cost.later, users)
         with self._mutex:
             self._open[study.name] = opened
+        self._close_unused()
         return opened
+
+    @contextmanager
+    def room_for(self, needed: float) -> Iterator[None]:
+        """Room in memory for so many bytes of a study that is created in this block; unused studies are closed."""
+        with self._mutex:
+            self._reserved += needed
+        try:
+            self._close_unused()
+            if self._bytes() > self._limits.memory:
+                raise ProblemError(
+                    Kind(503, "busy"),
+                    "the studies in use at the moment leave too little memory for this one; try again",
+                    headers={"Retry-After": str(RETRY_AFTER)},
+                )
+            yield
+        finally:
+            with self._mutex:
+                self._reserved -= needed
+
+    def _bytes(self) -> float:
+        return self._reserved + sum(opened.bytes for opened in self._open.values())
 
     def _discard(self, name: str, opened: OpenStudy) -> None:
         with self._mutex:
@@ -134,10 +162,13 @@ class StudyCache:
                 del self._open[name]
 
     def _close_unused(self) -> None:
-        """Close unused studies, the least recently used first, while more than the limit are open."""
+        """Close unused studies, the least recently used first, while too many or too large ones are open."""
+        closing: list[OpenStudy] = []
         with self._mutex:
-            spare = [name for name, opened in self._open.items() if opened.users == 0]
-            closing = [self._open.pop(name) for name in spare[: max(0, len(self._open) - self._most)]]
+            for name in [name for name, opened in self._open.items() if opened.users == 0]:
+                if len(self._open) <= self._limits.open_studies and self._bytes() <= self._limits.memory:
+                    break
+                closing.append(self._open.pop(name))
         for opened in closing:
             with suppress(StudyError):  # closing only writes a snapshot, which saves time
                 opened.study.close()
@@ -150,11 +181,19 @@ class StudyCache:
             delete_study(name, self.storage)
         with self._mutex:
             self._open.pop(name, None)
+        self.metrics.forget(name)
 
-    def storage_status(self) -> Literal["ok", "storage"]:
-        """Whether the open SQLite file is still the one at its path; a new file there is opened."""
+    def status(self, ask_storage: bool = False) -> Literal["ok", "stopping", "storage"]:
+        """Whether requests are taken: not while stopping, nor if the open SQLite file is no longer the one at its path.
+
+        With `ask_storage` the storage must also answer a query.
+        """
+        if self.stopping.is_set():
+            return "stopping"
         try:
             self.storage.check_file()
+            if ask_storage:
+                self.storage.exists()
         except StorageError:
             return "storage"
         return "ok"

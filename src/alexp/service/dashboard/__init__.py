@@ -15,6 +15,7 @@ from alexp.service.dashboard.views import MOST_POINTS, MOST_ROWS, Excerpt, ViewC
 from alexp.service.events import EventStreams
 from alexp.service.problems import Kind, ProblemError
 from alexp.service.routes import StudyName, problems
+from alexp.service.security import Limits, caller_of
 from alexp.service.studies import StudyCache
 
 # Scripts and styles of this server only, so that the name of a study cannot become one. Styles may be inline because
@@ -82,9 +83,9 @@ _VIEW = {"description": "The view.", "content": {"application/json": {"schema": 
 _EVENTS = {"description": "Server-sent events.", "content": {"text/event-stream": {"schema": {"type": "string"}}}}
 
 
-def dashboard_routes(studies: StudyCache) -> APIRouter:
+def dashboard_routes(studies: StudyCache, limits: Limits) -> APIRouter:
     """Routes of the page, the view of a study and the stream of its events."""
-    router, views, streams = APIRouter(), ViewCache(), EventStreams(studies)
+    router, views, streams = APIRouter(), ViewCache(), EventStreams(studies, limits.streams)
 
     @router.get("/", include_in_schema=False)
     def page(request: Request) -> Response:
@@ -121,6 +122,7 @@ def dashboard_routes(studies: StudyCache) -> APIRouter:
     @router.get("/v1/studies/{name}/events", tags=["looking"], responses=problems(404) | {200: _EVENTS})
     async def events(
         name: StudyName,
+        request: Request,
         since: Annotated[
             int | None, Query(ge=0, lt=2**53, description="After so many events; the next ones if absent.")
         ] = None,
@@ -129,7 +131,7 @@ def dashboard_routes(studies: StudyCache) -> APIRouter:
         """New events as they are stored: one message per event; its id is the number of events so far."""
         seen = last_event_id if last_event_id is not None else ""
         start = int(seen) if seen.isascii() and seen.isdigit() and len(seen) < 16 else since
-        lines = await streams.stream(name, start)
+        lines = await streams.stream(name, start, caller_of(request.scope))
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         return StreamingResponse(lines, media_type="text/event-stream", headers=headers)
 
