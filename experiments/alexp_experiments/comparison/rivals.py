@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from functools import cached_property
+from importlib.util import find_spec
 from typing import Any, ClassVar
 
 import numpy as np
@@ -41,6 +42,13 @@ class SAASBO(Peer):
 
     package: ClassVar[str] = "botorch"
     every, warm_up, samples, thinning = 10, 128, 64, 8
+
+    @classmethod
+    def installed(cls) -> str:
+        """The installed version of BoTorch, whose sampler needs NumPyro."""
+        if find_spec("numpyro") is None:
+            raise ImportError("SAASBO needs numpyro, which is not installed: pip install 'alexp-experiments[peers]'")
+        return super().installed()
 
     def score(
         self, rows: FloatArray, rewards: FloatArray, candidates: FloatArray, rng: np.random.Generator
