@@ -1,6 +1,10 @@
 """`alexp board`: its list of tables, its protocols, and the page of a quick run, on tables small enough for a test."""
 
 import hashlib
+import re
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pandas as pd
@@ -28,8 +32,7 @@ def folder(tmp_path_factory):
 
 
 def listed(folder, name, **more):
-    digest = hashlib.sha256((folder / f"{name}.npz").read_bytes()).hexdigest()
-    return ListedTable(name, "report", "a test", digest, **more)
+    return ListedTable(name, "report", "a test", load_table(str(folder / f"{name}.npz")).digest, **more)
 
 
 def test_tables_are_for_tuning_or_for_reporting():
@@ -37,18 +40,93 @@ def test_tables_are_for_tuning_or_for_reporting():
     assert tuned
     assert reported
     assert not tuned & reported
-    assert all(len(one.sha256) == 64 for one in listed_tables("report") if one.name != ARYLATION)
+    assert all(len(one.digest) == 16 for one in listed_tables("report") if one.name != ARYLATION)
 
 
 def test_a_file_with_another_content_is_refused(folder):
     right = listed(folder, "hill")
     assert right.found_in([folder]) == str(folder / "hill.npz")
     assert right.found_in([]) is None
-    wrong = ListedTable("hill", "report", "somewhere", "0" * 64)
-    with pytest.raises(
-        ValueError, match=r"is not the table of the board: its SHA-256 is .*, expected 0000.* somewhere"
-    ):
+    wrong = ListedTable("hill", "report", "somewhere", "0" * 16)
+    with pytest.raises(ValueError, match=r"is not the table of the board: its digest is .*, expected 0000.* somewhere"):
         wrong.found_in([folder])
+
+
+@pytest.fixture
+def server(tmp_path):
+    """A server of files in a folder: its address, and the folder."""
+    (tmp_path / "public").mkdir()
+    handler = partial(SimpleHTTPRequestHandler, directory=str(tmp_path / "public"))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
+        threading.Thread(target=running.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{running.server_port}", tmp_path / "public"
+        running.shutdown()
+
+
+CSV = b"a,b,loss\n1,2,5\n3,4,1\n1,2,7\n5,5,2\n" + b"".join(b"%d,%d,%d\n" % (k, k * k % 7, k % 5) for k in range(6, 40))
+
+
+def public(url, **changes):
+    download = {"url": f"{url}/a%20table.csv", "sha256": hashlib.sha256(CSV).hexdigest(), "header": True}
+    return {"download": download | {"minimize": True, "average": True} | changes}
+
+
+def test_tables_are_downloaded_checked_and_made(server, tmp_path):
+    url, folder = server
+    (folder / "a table.csv").write_bytes(CSV)
+    one = ListedTable("losses", "report", "a server", **public(url))
+    table = load_table(str(one.fetch(tmp_path / "tables")))
+    assert table.rewards[:3].tolist() == [-6.0, -1.0, -2.0]  # a mean of two, and in the order of inputs
+    inputs = table.matrices["linear"]
+    np.testing.assert_allclose(inputs.mean(axis=0), 0.0, atol=1e-6)
+    np.testing.assert_allclose(inputs.std(axis=0), 1.0, rtol=1e-6)
+    listed_ = ListedTable("losses", "report", "a server", table.digest, **public(url))
+    assert listed_.found_in([tmp_path / "tables"]) == str(tmp_path / "tables" / "losses.npz")
+    as_it_is = ListedTable("plain", "report", "", **public(url, minimize=False, average=False))
+    assert load_table(str(as_it_is.fetch(tmp_path / "tables"))).rewards[:4].tolist() == [5.0, 1.0, 7.0, 2.0]
+
+
+def test_what_cannot_be_downloaded_is_said(server, tmp_path):
+    url, folder = server
+    with pytest.raises(ValueError, match="losses cannot be had from http.*404"):
+        ListedTable("losses", "report", "", **public(url)).fetch(tmp_path)
+    (folder / "a table.csv").write_bytes(CSV + b"1,1,1\n")
+    with pytest.raises(ValueError, match=r"a%20table.csv has changed: its SHA-256 is \w+, expected \w+"):
+        ListedTable("losses", "report", "", **public(url)).fetch(tmp_path)
+    assert not list(tmp_path.glob("*.npz"))
+
+
+def test_the_command_downloads_what_is_missing(server, tmp_path, monkeypatch):
+    url, folder = server
+    (folder / "a table.csv").write_bytes(CSV)
+    made = ListedTable("losses", "report", "", **public(url)).fetch(tmp_path / "first")
+    own = [ListedTable("losses", "report", "", load_table(str(made)).digest, **public(url))]
+    monkeypatch.setattr(tables, "listed_tables", lambda role: own)
+    monkeypatch.delenv("ALEXP_TABLES", raising=False)
+    monkeypatch.delenv("ALEXP_BOARD", raising=False)
+    arguments = [
+        "board",
+        "--quick",
+        "--tune",
+        "--workers",
+        "1",
+        "--players",
+        "random",
+        "--cache",
+        str(tmp_path / "cache"),
+    ]
+    done = CliRunner().invoke(app, [*arguments, "--download", str(tmp_path / "tables")])
+    assert done.exit_code == 0, done.output
+    assert "losses" in done.output
+    assert (tmp_path / "tables" / "losses.npz").exists()
+
+
+def test_listed_files_are_public_and_fixed():
+    files = [one.download for role in ("tune", "report") for one in listed_tables(role) if one.download is not None]
+    assert len(files) == 4
+    for one in files:
+        assert re.match(r"https://raw.githubusercontent.com/[^/]+/[^/]+/[0-9a-f]{40}/", one["url"])
+        assert re.fullmatch(r"[0-9a-f]{64}", one["sha256"])
 
 
 def test_a_poor_start_is_below_the_median_and_the_same_for_all(folder):
@@ -75,7 +153,10 @@ def test_locked_runs_by_hand():
 
 def test_the_best_model_in_hindsight_has_the_largest_coverage():
     rows = {"goal": "best", "table": "x", "entrant": "a", "model": ["m", "n"], "coverage": [0.2, 0.4], "regret": 1.0}
-    assert list(board.played(pd.DataFrame(rows), board.COVERED, ["x"])["model"]) == ["n"]
+    runs = pd.DataFrame(rows | {"seed": 1})
+    assert list(board.played(runs, board.COVERED, ["x"])["model"]) == ["n"]
+    more = pd.concat([runs, runs[:1].assign(seed=2)])  # the other model has not played all seeds
+    assert set(board.played(more.reset_index(drop=True), board.COVERED, ["x"])["model"]) == {"m"}
 
 
 def test_runs_of_slow_rivals_are_taken_over_once(tmp_path):

@@ -1,8 +1,15 @@
 import os
+import re
 import signal
 
+import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from alexp.cli import app
+from alexp_experiments.board import tables
+from alexp_experiments.board.tables import ListedTable
+from alexp_experiments.comparison.tables.data import load_table
 from alexp_experiments.core.cache import ResultCache
 from alexp_experiments.core.runner import sweep
 from alexp_experiments.core.scenarios import Scenario
@@ -35,6 +42,21 @@ def expected():
 
 def test_a_cluster_gives_the_same_records(cluster, expected):
     same(sweep(TASKS, dask=cluster.scheduler_address, cache=None, progress=False), expected)
+
+
+def test_the_board_plays_on_a_cluster(cluster, tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    np.savez(tmp_path / "hill.npz", y=rng.standard_normal(60), m_linear=rng.standard_normal((60, 2)).astype(np.float32))
+    own = [ListedTable("hill", "tune", "a test", load_table(str(tmp_path / "hill.npz")).digest)]
+    monkeypatch.setattr(tables, "listed_tables", lambda role: own)
+    arguments = ["board", "--quick", "--tune", "--players", "random", "--tables", str(tmp_path)]
+    where = [["--workers", "1"], ["--dask", cluster.scheduler_address]]
+    caches = [["--cache", str(tmp_path / name)] for name in ("here", "there")]
+    shown = [CliRunner().invoke(app, [*arguments, *w, *c]) for w, c in zip(where, caches, strict=True)]
+    assert [one.exit_code for one in shown] == [0, 0], shown[1].output
+    here, there = (re.findall(r"^hill .*", one.output, flags=re.M)[0].split()[:4] for one in shown)
+    assert here == there  # all but the seconds
+    assert list((tmp_path / "there").rglob("*.parquet"))
 
 
 def test_killing_a_worker_in_the_middle_changes_nothing(cluster, expected, tmp_path):

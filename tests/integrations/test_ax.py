@@ -1,4 +1,4 @@
-"""A companion for Ax, on the tables that Ax gives, and on a real experiment where Ax is installed."""
+"""A companion for Ax and a node of its strategies, on tables as Ax gives them and in real experiments."""
 
 from types import SimpleNamespace
 
@@ -8,7 +8,14 @@ import pytest
 
 import alexp
 from alexp.integrations import Companion
-from alexp.integrations.ax import companion, completed, domain_of, on_trial_complete, stopping_strategy
+from alexp.integrations.ax import (
+    companion,
+    completed,
+    domain_of,
+    generation_node,
+    on_trial_complete,
+    stopping_strategy,
+)
 
 CHOICES = SimpleNamespace(values=["DMF", "water", "EtOH"])
 WHOLE = SimpleNamespace(lower=1, upper=4, parameter_type=SimpleNamespace(name="INT"))
@@ -140,8 +147,66 @@ def test_a_real_experiment_stops():
     assert isinstance(own, Companion)
     assert own.algorithm.direction == "minimize"
     client.global_stopping_strategy = stopping_strategy(own, epsilon=2.0, min_trials=3)
-    with pytest.raises(OptimizationShouldStop, match="is within"):
+    with pytest.raises(OptimizationShouldStop, match="No candidate is better than hours = 1"):
         _play(client)
     assert own.stop_report(epsilon=2.0).can_stop
     assert own.plausible_models()
     assert len(own) == len(completed(client.experiment)) >= 3
+
+
+def _client(parameters, node):
+    from ax.api.client import Client
+    from ax.generation_strategy.generation_strategy import GenerationStrategy
+
+    client = Client(random_seed=0)
+    client.configure_experiment(parameters=parameters)
+    client.configure_optimization(objective="-loss")
+    client.set_generation_strategy(GenerationStrategy(nodes=[node]))
+    return client
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_mixture_chooses_the_trials_of_a_client():
+    pytest.importorskip("ax")
+    from ax.api.configs import ChoiceParameterConfig, RangeParameterConfig
+
+    solvent = ChoiceParameterConfig(name="solvent", values=CHOICES.values, parameter_type="str", is_ordered=False)
+    hours = RangeParameterConfig(name="hours", bounds=(1, 4), parameter_type="int")
+    node = generation_node(MODELS, random_state=1)
+    client, proposed, losses = _client([solvent, hours], node), [], []
+    for _ in range(4):
+        for index, parameters in client.get_next_trials(max_trials=2).items():
+            proposed.append((parameters["solvent"], parameters["hours"]))
+            assert type(parameters["hours"]) is int
+            if index == 3:
+                client.mark_trial_failed(index)
+            elif index != 4:  # stays pending
+                losses.append(float(parameters["hours"]))
+                client.complete_trial(index, raw_data={"loss": losses[-1]})
+    assert len(set(proposed)) == len(proposed) == 8  # neither failed nor pending ones come again
+    assert losses.count(1.0) == 3
+    assert node.companion.algorithm.direction == "minimize"
+    assert node.companion.algorithm.trials_dataframe()["reward"].tolist() == losses[: len(node.companion)]
+    client = _client([solvent, hours], generation_node(MODELS, random_state=1))
+    first = [(one["solvent"], one["hours"]) for one in client.get_next_trials(max_trials=2).values()]
+    assert first == proposed[:2]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_mixture_chooses_points_of_real_ranges():
+    pytest.importorskip("ax")
+    from ax.api.configs import RangeParameterConfig
+
+    box = alexp.Box([-1.0, 0.0], [1.0, 4.0], resolution=256)
+    node = generation_node(alexp.ModelClass.from_inputs(box), box, keys=["x", "z"])
+    ranges = [("z", (0.0, 4.0)), ("x", (-1.0, 1.0))]  # in another order
+    parameters = [RangeParameterConfig(name=name, bounds=ends, parameter_type="float") for name, ends in ranges]
+    client, losses = _client(parameters, node), []
+    for _ in range(6):
+        for index, point in client.get_next_trials(max_trials=2).items():
+            assert -1.0 <= point["x"] <= 1.0
+            assert 0.0 <= point["z"] <= 4.0
+            losses.append((point["x"] - 0.3) ** 2)
+            client.complete_trial(index, raw_data={"loss": losses[-1]})
+    assert min(losses) < 0.02
+    assert node.companion.posterior().index[0].startswith("x0:")

@@ -6,6 +6,7 @@ import pytest
 
 import alexp
 from alexp.integrations import Companion
+from alexp.integrations.companion import next_candidates
 
 RNG = np.random.default_rng(3)
 TABLE = pd.DataFrame(
@@ -210,3 +211,31 @@ def test_a_summary_for_the_log():
     assert first.startswith("7 measurements; models: both 1.00, ")
     assert second == str(own.stop_report())
     assert repr(own).endswith("7 measurements)")
+
+
+def test_next_experiments_follow_from_what_is_known():
+    own = companion()
+    own.follow(MEASURED)
+    done = {tuple(row) for row in MEASURED[["solvent", "celsius"]].to_numpy().tolist()}
+    left = [row for row in map(tuple, TABLE.to_numpy().tolist()) if row not in done]
+    pending, excluded = [dict(zip(TABLE.columns, row, strict=True)) for row in left[:2]]
+    (one,) = own.next(pending=[pending], exclude=[excluded])
+    assert tuple(one) == left[2]
+    assert {tuple(x) for x in own.next(3)} == set(left)
+    assert len(own) == len(MEASURED)  # nothing was told
+    assert [tuple(x) for x in own.next(2)] == [tuple(x) for x in own.next(2)]
+    with pytest.raises(ValueError, match="4"):
+        own.next(4)
+
+
+@pytest.mark.parametrize(("free", "repeats"), [([0, 1, 2, 3, 5], True), ([1, 2, 3, 5, 6, 7], False)])
+def test_the_next_experiment_is_the_mixtures(free, repeats):
+    told = [(0, 3.0), (4, 1.0), (0, 3.1)]
+    opt = alexp.EvidenceMixture(MODELS, alexp.FiniteSet(TABLE), goal="best", repeats=repeats, random_state=7)
+    for index, reward in told:
+        opt.observe(index, reward)
+    opt.ask(available=[8])
+    expected = [trial.index for trial in opt.ask(2, available=free)]
+    domain = alexp.FiniteSet(TABLE)
+    got = next_candidates(MODELS, domain, told, 2, pending=[8], available=free, random_state=7)
+    assert got == expected

@@ -148,6 +148,81 @@ def test_molecules_get_fingerprints_and_descriptors():
     assert "smiles fingerprints: Tanimoto" in table.models().names
 
 
+HALIDES, LIGANDS = ["Clc1ccccc1", "Brc1ccccc1", "Ic1ccncc1"], ["CP(C)C", "CN(C)C", "c1ccccc1P(C)C", "[Na+].[Cl-]"]
+COUPLINGS = pd.DataFrame(
+    [(h, g, c) for h in HALIDES for g in LIGANDS for c in (60, 80)], columns=["halide", "ligand", "°C"]
+)
+MOLECULES = {"halide": "SMILES", "ligand": "SMILES"}
+
+
+def test_components_of_reactions_are_one_map_per_representation():
+    table = Table.from_frame(COUPLINGS, kinds=MOLECULES)
+    found = table.features()
+    assert list(found) == ["table", "SMILES fingerprints", "SMILES descriptors"]
+    for form in ("fingerprints", "descriptors"):
+        parts = [
+            Table.from_frame(COUPLINGS[[name]].assign(id=range(24)), id="id", kinds={name: "SMILES"}).features()
+            for name in MOLECULES
+        ]
+        expected = np.hstack([part[f"{name} {form}"] for part, name in zip(parts, MOLECULES, strict=True)])
+        np.testing.assert_array_equal(found[f"SMILES {form}"], expected)
+        assert np.isfinite(expected).all()
+    names = set(table.models().names)
+    assert {"SMILES fingerprints: Tanimoto", "SMILES descriptors: linear", "all maps: sum of kernels"} <= names
+    assert not [name for name in names if name.startswith(("halide", "ligand"))]  # no model of one component alone
+    assert [name for name in names if name.startswith("product")]  # names of components
+
+
+def test_reactions_are_optimised_and_take_later_candidates():
+    table = Table.from_frame(COUPLINGS[:20], kinds=MOLECULES)
+    opt = alexp.EvidenceMixture(table, random_state=0)
+    worth = COUPLINGS["halide"].map(HALIDES.index) + COUPLINGS["ligand"].map(len) / 5 + COUPLINGS["°C"] / 40
+    for _ in range(8):
+        trial = opt.ask()
+        opt.tell(trial, float(worth[trial.index]))
+    opt.add_candidates(Table.from_frame(COUPLINGS[20:], kinds=MOLECULES))
+    for _ in range(8):
+        trial = opt.ask()
+        opt.tell(trial, float(worth[trial.index]))
+    best = opt.best()
+    assert worth[best.index] >= worth.nlargest(3).min()
+
+
+@pytest.mark.parametrize(
+    ("cells", "message"),
+    [
+        (["CCO", "C1CC", "CCN"], r"row 1, column 'ligand': 'C1CC' is not the SMILES of a molecule; correct it"),
+        (["CCO", "CC>>CN", "CCN"], r"'CC>>CN' is a reaction, not a molecule; give each of its components a column"),
+        (["CCO", "OCC", "CCN"], r"'OCC' and 'CCO' are one molecule in two spellings.*replace=\{'OCC': 'CCO'\}"),
+        (["CCO", "", "CCN"], r"column 'ligand': the cell is blank"),
+    ],
+)
+def test_cells_that_are_no_molecules_are_refused(cells, message):
+    frame = pd.DataFrame({"ligand": cells, "x": [1.0, 2.0, 3.0]})
+    with pytest.raises(FileError, match=message):
+        Table.from_frame(frame, kinds={"ligand": "SMILES"})
+
+
+def test_blank_molecules_have_no_median_and_spellings_can_be_settled():
+    frame = pd.DataFrame({"ligand": ["CCO", None, "CCN", "OCC"], "x": [1.0, 2.0, 3.0, 4.0]})
+    options = {"kinds": {"ligand": "SMILES"}, "replace": {"OCC": "CCO"}}
+    with pytest.raises(FileError, match="no median of molecules"):
+        Table.from_frame(frame, missing="median", **options)
+    assert Table.from_frame(frame, missing="drop", **options).n_candidates == 3
+
+
+def test_equal_reactions_are_named():
+    with pytest.warns(UserWarning, match="have the same features"):
+        Table.from_frame(pd.concat([COUPLINGS, COUPLINGS[:1]], ignore_index=True), kinds=MOLECULES).models()
+
+
+def test_words_that_look_like_smiles_get_a_remark():
+    found = Table.from_frame(COUPLINGS.assign(solvent=["DMF", "THF", "water"] * 8)).understood
+    assert found["ligand"].kind == "words"
+    assert found["ligand"].becomes.endswith("; kinds={'ligand': 'SMILES'} takes them for molecules")
+    assert "molecules" not in found["solvent"].becomes
+
+
 def test_without_rdkit_the_remedy_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "rdkit", None)
     frame = pd.DataFrame({"smiles": ["CCO", "CCN"], "x": [1, 2]})

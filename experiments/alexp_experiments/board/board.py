@@ -28,7 +28,9 @@ from alexp_experiments.comparison.tables.contest import (
     FIRST_SEED,
     KEY,
     RANDOM,
+    SLOW,
     TABLE_ENTRANTS,
+    UCB,
     TableContest,
     found_share,
 )
@@ -59,7 +61,6 @@ COMMAND, RUNS, PAGE = "alexp board", "board.csv", "board.md"
 PROSE = Prose("alexp_experiments.board", "board.md")
 TUNING_SEED = 96_000  # first seed of runs on tuning tables
 SEEDS, SLOW_SEEDS = 20, 3
-SLOW = (BOTORCH,)  # minutes a run: they play fewer seeds
 QUICK = (OURS, RANDOM)
 LOCKED = 2.0  # a run whose regret is more than so many times the median of its table counts as locked
 COVERAGE = {"GOLLuM, fine-tuned T5": 0.43, "static embeddings (GOLLuM's paper)": 0.24}  # means of five Buchwald tables
@@ -163,7 +164,9 @@ def played(runs: pd.DataFrame, protocol: Protocol, tables: Sequence[str]) -> pd.
     own = runs[(runs["goal"] == protocol.goal) & runs["table"].isin(list(tables))]
     kept = []
     for _, group in own.groupby(["table", "entrant"], sort=False):
-        means = group.groupby("model", sort=False)[protocol.measure].mean()
+        numbers = group.groupby("model", sort=False)["seed"].nunique()
+        whole = group[group["model"].isin(numbers.index[numbers == numbers.max()])]  # runs may have been stopped
+        means = whole.groupby("model", sort=False)[protocol.measure].mean()
         best = means.idxmin() if protocol.measure == "regret" else means.idxmax()
         kept.append(group[group["model"] == best])
     return own.iloc[:0] if not kept else own.loc[[k for group in kept for k in group.index]]
@@ -187,7 +190,7 @@ def board_report(runs: pd.DataFrame, plates: pd.DataFrame, tables: Sequence[List
 
     def against(reference: str) -> Callable[[str], str]:
         def ratio(name: str) -> str:
-            shared = [t for t in own_tables if {name, reference} <= set(known[known["table"] == t]["entrant"])]
+            shared = [t for t in own_tables if len(_both_played(known[known["table"] == t], name, reference)) > 1]
             value = None if name == reference else regret_ratio(known, name, shared, reference)
             return "" if value is None else f"{value} on {len(shared)}"
 
@@ -198,9 +201,17 @@ def board_report(runs: pd.DataFrame, plates: pd.DataFrame, tables: Sequence[List
         return f"{some} of {all_}"
 
     def regret(own: Summed) -> str:
+        if np.isnan(own.regret.error):  # of one run
+            return f"{own.regret.mean:.1f}"
         return f"{own.regret.mean:.1f} ± {own.regret.error:.1f} ({own.median_regret:.1f})"
 
-    columns = [("× BoTorch", against(BOTORCH)), ("× best single model", against(BEST_OF_ONE)), ("locked", locks)]
+    columns = [
+        ("× EvidenceMixture", against(OURS)),
+        ("× BoTorch", against(BOTORCH)),
+        ("× best single model", against(BEST_OF_ONE)),
+        ("locked", locks),
+        *_made(summed),
+    ]
     first = grid(found, entrants_in(summed), own_tables, regret, columns)
     return (
         "\n\n".join(
@@ -209,7 +220,7 @@ def board_report(runs: pd.DataFrame, plates: pd.DataFrame, tables: Sequence[List
                 PROSE.line("sum", seeds=_seeds(summed), table=first),
                 PROSE.line("coverage", seeds=_seeds(covered), table=_coverage(covered)),
                 PROSE.line("plates", seeds=_span(plates["seed"]), table=_plates(plates)),
-                PROSE.line("rivals", versions=_versions(runs), seconds=_seconds(summed)),
+                PROSE.line("rivals"),
                 PROSE.line("tables", tables=_sources(tables)),
             ]
         )
@@ -220,7 +231,7 @@ def board_report(runs: pd.DataFrame, plates: pd.DataFrame, tables: Sequence[List
 def _bars(summed: pd.DataFrame, covered: pd.DataFrame, plates: pd.DataFrame) -> str:
     """The aims of the board beside what was measured, as a Markdown table."""
     lines = ["| aim | measured |", "|---|---|"]
-    tables = [t for t in tables_in(summed) if {OURS, BOTORCH} <= set(summed[summed["table"] == t]["entrant"])]
+    tables = [t for t in tables_in(summed) if len(_both_played(summed[summed["table"] == t], OURS, BOTORCH)) > 1]
     if (ratio := regret_ratio(summed, OURS, tables, BOTORCH)) is not None:
         each = {table: regret_ratio(summed, OURS, [table], BOTORCH) for table in tables}
         worst = max(tables, key=lambda table: each[table].mean if each[table] is not None else 0.0)  # type: ignore[union-attr]
@@ -231,10 +242,13 @@ def _bars(summed: pd.DataFrame, covered: pd.DataFrame, plates: pd.DataFrame) -> 
     if (summed["entrant"] == OURS).any():
         some, all_ = locked(summed, OURS)
         lines.append(f"| locked runs at most 2% | {some} of {all_} |")
-    own = covered[(covered["entrant"] == OURS) & covered["table"].str.startswith(BUCHWALD)]
-    if len(own):
-        means = own.groupby("table")["coverage"].mean()
-        lines.append(f"| coverage of Buchwald-Hartwig at least .52 | {means.mean():.3f} on {len(means)} tables |")
+    for name in (OURS, UCB):
+        own = covered[(covered["entrant"] == name) & covered["table"].str.startswith(BUCHWALD)]
+        if len(own):
+            means = own.groupby("table")["coverage"].mean()
+            who = "" if name == OURS else ", with ucb"
+            measured = f"{means.mean():.3f} on {len(means)} tables"
+            lines.append(f"| coverage of Buchwald-Hartwig at least .52{who} | {measured} |")
     curve = arylation.curves(plates).get(OURS)
     for k, aim in ((25, 95.6), (50, 99.6)):
         if curve is not None and (after := arylation.after(curve, k)) is not None:
@@ -254,10 +268,9 @@ def _coverage(runs: pd.DataFrame) -> str:
         values = [found[name, table].mean for table in reactions if (name, table) in found]
         return f"{np.mean(values):.3f}" if values and len(values) == len(reactions) else ""
 
-    lines = grid(
-        found, entrants_in(runs), tables, lambda own: f"{own.mean:.3f} ± {own.error:.3f}", [("mean of Buchwald", mean)]
-    )
-    published = [f"| {name} | " + "| " * len(tables) + f"{value:.2f} |" for name, value in COVERAGE.items()]
+    columns = [("mean of Buchwald", mean), *_made(runs)]
+    lines = grid(found, entrants_in(runs), tables, lambda own: f"{own.mean:.3f} ± {own.error:.3f}", columns)
+    published = [f"| {name} | " + "| " * len(tables) + f"{value:.2f} | | | |" for name, value in COVERAGE.items()]
     return "\n".join([lines, *published])
 
 
@@ -276,26 +289,36 @@ def _plates(runs: pd.DataFrame) -> str:
 
 
 def _seeds(runs: pd.DataFrame) -> str:
-    """Seeds of all entrants, and who has fewer."""
-    numbers = runs.groupby(["entrant", "table"])["seed"].nunique().reset_index()
-    most = int(numbers["seed"].max())
-    few = numbers[numbers["seed"] < most]
-    fewer = sorted({f"{arylation.shown(name)} {n}" for name, n in zip(few["entrant"], few["seed"], strict=True)})
-    return f"{most} seeds, {_span(runs['seed'])}" + (f"; fewer: {', '.join(fewer)}" if fewer else "")
+    """Seeds of the entrants that have played most."""
+    return f"{runs.groupby(['entrant', 'table'])['seed'].nunique().max()} seeds, {_span(runs['seed'])}, or fewer"
 
 
 def _span(seeds: pd.Series) -> str:
     return f"{int(seeds.min())} to {int(seeds.max())}"
 
 
-def _versions(runs: pd.DataFrame) -> str:
-    used = sorted({str(one) for one in runs["library"]} - {""}) if "library" in runs else []
-    return ", ".join(used) or "none"
+def _both_played(runs: pd.DataFrame, name: str, other: str) -> set[int]:
+    """Seeds that two entrants have played."""
+    own, theirs = (set(runs[runs["entrant"] == which]["seed"]) for which in (name, other))
+    return own & theirs
 
 
-def _seconds(runs: pd.DataFrame) -> str:
-    medians = runs.groupby("entrant", sort=False)["seconds"].median()
-    return ", ".join(f"{arylation.shown(name)} {medians[name]:.2g} s" for name in entrants_in(runs))
+def _made(runs: pd.DataFrame) -> list[tuple[str, Callable[[str], str]]]:
+    """Columns that say how numbers were made: seeds, seconds a round beside other runs, and the library."""
+
+    def seeds(name: str) -> str:
+        numbers = runs[runs["entrant"] == name].groupby("table")["seed"].nunique()
+        low, high = int(numbers.min()), int(numbers.max())
+        return f"{low}" if low == high else f"{low} to {high}"
+
+    def seconds(name: str) -> str:
+        return f"{runs[runs['entrant'] == name]['seconds'].median():.2g}"
+
+    def library(name: str) -> str:
+        used = sorted({str(one) for one in runs[runs["entrant"] == name]["library"]} - {"", "nan"})
+        return ", ".join(used)
+
+    return [("seeds", seeds), ("s a round", seconds), ("library", library)]
 
 
 def _sources(tables: Sequence[ListedTable]) -> str:

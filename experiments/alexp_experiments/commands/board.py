@@ -23,7 +23,11 @@ def board(
     quick: Annotated[bool, typer.Option("--quick", help="Two seeds, twelve rounds, few players: a minute.")] = False,
     out: Annotated[Path, typer.Option(help="Folder for page, figures and runs.")] = Path("board"),
     stored: Annotated[bool, typer.Option("--stored", help="Write the page from stored runs, run nothing.")] = False,
+    download: Annotated[
+        Path | None, typer.Option(help="Fetch tables that no folder has into this one, as far as they are public.")
+    ] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes; all cores by default.")] = None,
+    dask: Annotated[str | None, typer.Option(help="Address of a Dask scheduler to run on.")] = None,
     cache: Annotated[Path | None, typer.Option(help="Where results are kept; $ALEXP_CACHE or ~/.cache/alexp.")] = None,
 ) -> None:
     """Play the board: summed reward, coverage, and plates; one page, one figure per protocol.
@@ -36,7 +40,7 @@ def board(
 
     from alexp_experiments.board import board as playing, memory
     from alexp_experiments.board.tables import listed_tables
-    from alexp_experiments.comparison.tables.contest import OURS, playing_peers
+    from alexp_experiments.comparison.tables.contest import OURS, UCB, playing_peers
     from alexp_experiments.core.cache import ResultCache
     from alexp_experiments.core.runner import sweep
     from alexp_experiments.core.tasks import Record, Task
@@ -45,16 +49,21 @@ def board(
     given = [Path(os.environ[name]) for name in ("ALEXP_TABLES", "ALEXP_BOARD") if os.environ.get(name)]
     folders = [*(tables or []), *given]
     entrants = _names(players or "") or list(
-        playing.QUICK if quick else [*OURS, *(playing_peers(typer.echo) if peers else [])]
+        playing.QUICK if quick else [*OURS, UCB, *(playing_peers(typer.echo) if peers else [])]
     )
     size = playing.BoardSize(2, 2, 2, 12) if quick else playing.BoardSize()
     size = size if seeds is None else playing.BoardSize(seeds, min(seeds, size.slow), seeds, size.rounds)
 
     def run(tasks: list[Task]) -> list[Record]:
-        return sweep(tasks, workers=workers, cache=store, title="board")
+        return sweep(tasks, workers=workers, dask=dask, cache=store, title="board")
 
     try:
         own = listed_tables("tune" if tune else "report")
+        if download is not None:
+            folders.append(download)
+            for one in own:
+                if one.download is not None and one.found_in(folders) is None:
+                    console.print(f"{one.fetch(download)}")
         if "memory" in _names(protocols) and not stored:
             memory.play_all("tune" if tune else "report", folders, entrants, size.seeds, out, size.rounds, workers)
         if tune:
@@ -68,6 +77,8 @@ def board(
             return
         if not stored and (missing := playing.play(own, folders, entrants, size, run, out, _names(protocols))):
             console.print(f"left out, because no folder has them: {', '.join(missing)}")
+            if public := [one.name for one in own if one.name in missing and one.download is not None]:
+                console.print(f"--download FOLDER gets {', '.join(public)}")
         written = list(playing.write_pages(own, out))
     except (ValueError, FileNotFoundError, ImportError) as error:
         raise typer.BadParameter(str(error)) from error

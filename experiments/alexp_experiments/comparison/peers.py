@@ -26,7 +26,13 @@ from alexp.problem.models import ModelClass
 from alexp_experiments.core.tasks import RECORD_FORMAT, Task, algorithm_class, read_module
 
 _PLAYED_BY = (__name__, "alexp.simulation", "alexp_experiments.comparison.tables.data")
-_TITLES = {"sklearn": "scikit-learn", "botorch": "BoTorch", "optuna": "Optuna", "vowpalwabbit": "Vowpal Wabbit"}
+_TITLES = {
+    "sklearn": "scikit-learn",
+    "botorch": "BoTorch",
+    "optuna": "Optuna",
+    "baybe": "BayBE",
+    "vowpalwabbit": "Vowpal Wabbit",
+}
 
 
 def library(module: str, package: str, extra: str = "peers") -> Any:
@@ -182,7 +188,7 @@ class BotorchGP(Peer):
         likelihoods, errors = library("gpytorch.mlls", "botorch"), library("botorch.exceptions.errors", "botorch")
         torch.manual_seed(int(rng.integers(2**31)))
         x, y = torch.from_numpy(rows), torch.from_numpy(rewards)[:, None]
-        model = botorch.models.SingleTaskGP(x, y)
+        model = self.model(x, y)
         try:
             botorch.fit_gpytorch_mll(likelihoods.ExactMarginalLogLikelihood(model.likelihood, model))
         except errors.ModelFittingError:  # then with what it starts from
@@ -191,6 +197,10 @@ class BotorchGP(Peer):
             posterior = model.posterior(torch.from_numpy(candidates))
             mean, variance = posterior.mean[:, 0].numpy(), posterior.variance[:, 0].numpy()
         return acquisition(self.rule, mean, np.sqrt(variance), self.width, float(rewards.max()))
+
+    def model(self, x: Any, y: Any) -> Any:
+        """The surrogate on rows (t, d) and rewards (t, 1)."""
+        return library("botorch", "botorch").models.SingleTaskGP(x, y)
 
 
 class TPE(Peer):
@@ -220,7 +230,7 @@ class TPE(Peer):
             else kinds.FloatDistribution(0.0, 1.0)
             for k, name in enumerate(names)
         }
-        sampler = optuna.samplers.TPESampler(seed=int(rng.integers(2**31)), n_startup_trials=1)
+        sampler = self.sampler(optuna, int(rng.integers(2**31)))
         study = optuna.create_study(direction="maximize", sampler=sampler)
         for row, reward in zip(rows.tolist(), rewards.tolist(), strict=True):
             told = {"params": dict(zip(names, row, strict=True)), "distributions": ranges, "value": reward}
@@ -229,6 +239,10 @@ class TPE(Peer):
         suggested = np.array([asked[name] for name in names])
         far = candidates != suggested if self.categories else (candidates - suggested) ** 2
         return np.asarray(-np.sum(far, axis=1, dtype=np.float64))
+
+    def sampler(self, optuna: Any, seed: int) -> Any:
+        """The sampler that suggests."""
+        return optuna.samplers.TPESampler(seed=seed, n_startup_trials=1)
 
 
 _TREES = 100

@@ -1,4 +1,4 @@
-"""A companion for Ax experiments: models and certificates beside Ax's own choice of trials."""
+"""Ax: a node that lets the mixture choose trials, and a companion beside Ax's own choice."""
 
 from __future__ import annotations
 
@@ -127,6 +127,40 @@ def _objective(experiment: Action) -> tuple[str, Direction]:
     if len(names) != 1:
         raise ValueError(f"the objective must be one metric, got {names}; pass metric and direction")
     return str(names[0]), "minimize" if config.objective.minimize else "maximize"
+
+
+def generation_node(
+    models: ModelClass, domain: FiniteSet | Box | None = None, **settings: Unpack[CompanionOptions]
+) -> Action:
+    """A node of a GenerationStrategy: the mixture of the models chooses the trials.
+
+    Parameters
+    ----------
+    models, domain, settings : as for `companion`. Objective and direction are the experiment's.
+
+    Pending trials are counted on; no arm of the experiment, failed ones included, is proposed again. The choice follows
+    from the experiment alone. Afterwards `node.companion` knows the models' probabilities.
+    """
+    from ax.generation_strategy.external_generation_node import ExternalGenerationNode
+
+    class MixtureNode(ExternalGenerationNode):  # type: ignore[misc]
+        """Proposes what the mixture proposes."""
+
+        companion: Companion
+        _experiment: Action
+
+        def update_generator_state(self, experiment: Action, data: Action) -> None:
+            self.companion, self._experiment = companion(experiment, models, domain, **settings), experiment
+
+        def get_next_candidate(self, pending_parameters: list[Mapping[str, object]]) -> dict[str, object]:
+            arms = [arm.parameters for arm in self._experiment.arms_by_name.values()]
+            (x,) = self.companion.next(pending=pending_parameters, exclude=arms)
+            space = self._experiment.search_space.parameters
+            names = settings.get("keys") or list(space)
+            values = x.to_dict() if hasattr(x, "to_dict") else dict(zip(names, x, strict=True))
+            return {name: parameter.cast(values[name]) for name, parameter in space.items()}
+
+    return MixtureNode(name="EvidenceMixture")
 
 
 def stopping_strategy(

@@ -42,25 +42,31 @@ class Campaign(Protocol):
 
 
 def models_from_searchspaces(
-    searchspaces: Mapping[str, SearchSpace], *, kernels: KernelChoice = AUTO, intercept: bool | None = None
+    searchspaces: Mapping[str, SearchSpace],
+    *,
+    kernels: KernelChoice = AUTO,
+    intercept: bool | None = None,
+    experiments: pd.DataFrame | None = None,
 ) -> ModelClass:
     """One map per search space: its computational representation of the experiments.
 
-    All of them must list the same experiments, in any order; candidates are in the order of the first.
+    All of them must list the same experiments, in any order; candidates are in the order of `experiments`, by default
+    that of the first.
     """
     if not searchspaces:
         raise ValueError("searchspaces must not be empty")
-    experiments = _experiments(next(iter(searchspaces.values())))
+    if experiments is None:
+        experiments = experiments_of(next(iter(searchspaces.values())))
     places = ListLookup(FiniteSet(experiments), None, 1e-9)
     maps = {}
     for name, space in searchspaces.items():
-        own = _experiments(space)
+        own = experiments_of(space)
         if len(own) != len(experiments):
-            raise ValueError(f"search space {name!r} lists {len(own)} experiments, the first {len(experiments)}")
+            raise ValueError(f"search space {name!r} lists {len(own)} experiments, not {len(experiments)}")
         try:
             order = places.rows(own)
         except ValueError as error:
-            raise ValueError(f"search space {name!r} lists other experiments than the first: {error}") from error
+            raise ValueError(f"search space {name!r} lists other experiments: {error}") from error
         rows = space.discrete.comp_rep.to_numpy(dtype=float)
         maps[name] = rows[sorted(range(len(order)), key=order.__getitem__)]
     return ModelClass.from_matrices(maps, kernels=kernels, intercept=intercept)
@@ -83,7 +89,7 @@ def companion(
     """
     name, direction = _target(campaign)
     own = models or models_from_searchspaces({"campaign": campaign.searchspace}, kernels=kernels)
-    candidates = FiniteSet(_experiments(campaign.searchspace))
+    candidates = FiniteSet(experiments_of(campaign.searchspace))
     chosen: CompanionOptions = {"direction": direction, **settings}
     out = Companion(own, candidates, reward=name, **chosen)
     if len(campaign.measurements):
@@ -91,11 +97,11 @@ def companion(
     return out
 
 
-def _experiments(space: SearchSpace) -> pd.DataFrame:
+def experiments_of(space: SearchSpace) -> pd.DataFrame:
     """The experiments as they are run, numbered."""
     continuous = getattr(space, "continuous", None)
     if continuous is not None and not continuous.is_empty:
-        raise ValueError("the search space has continuous parameters; a companion needs a list of all experiments")
+        raise ValueError("the search space has continuous parameters; the mixture needs a list of all experiments")
     return space.discrete.exp_rep.reset_index(drop=True)
 
 

@@ -132,6 +132,20 @@ class Companion:
             self._algorithm.observe(index, reward)
         return self._algorithm
 
+    def next(self, n: int = 1, *, pending: Sequence[Action] = (), exclude: Sequence[Action] = ()) -> list[Action]:
+        """The next n experiments, for a loop that leaves the choice to the mixture; see `next_candidates`.
+
+        Measured candidates, `pending` ones and those in `exclude` are left out.
+        """
+        on_their_way = [self._lookup.one(x) for x in pending]
+        out = {index for index, _ in self._told} | {*on_their_way, *(self._lookup.one(x) for x in exclude)}
+        domain = self._lookup.domain
+        free = [index for index in range(domain.n_candidates) if index not in out]
+        chosen = next_candidates(
+            self.models, domain, self._told, n, pending=on_their_way, available=free, **self._settings
+        )
+        return [domain[index] for index in chosen]
+
     def posterior(self) -> pd.Series[float]:
         """Posterior probability of every model by name, largest first."""
         import pandas as pd
@@ -172,6 +186,38 @@ class Companion:
 
     def __repr__(self) -> str:
         return f"Companion({self.models!r}, {len(self)} measurements)"
+
+
+def next_candidates(
+    models: ModelClass,
+    domain: FiniteSet | Box,
+    told: Sequence[tuple[int, float]],
+    n: int,
+    *,
+    pending: Sequence[int] = (),
+    available: Sequence[int],
+    **settings: Unpack[MixtureSettings],
+) -> list[int]:
+    """The next n candidates, by number, for loops that keep measurements themselves.
+
+    They follow from the arguments alone. The goal is the best candidate. Candidates may be measured again where
+    `available` has some of the measured ones.
+
+    Parameters
+    ----------
+    told : candidates by number, and their rewards, in the order of measurement.
+    pending : candidates whose rewards are on their way; the choice counts on them.
+    available : candidates that may be chosen.
+    """
+    measured = {index for index, _ in told}
+    repeats = not measured.isdisjoint([*pending, *available])
+    own: MixtureSettings = {"random_state": 0, **settings}
+    run = EvidenceMixture(models, domain, goal="best", repeats=repeats, **own)
+    for index, reward in told:
+        run.observe(index, reward)
+    for index in pending:
+        run.ask(available=[index])
+    return [trial.index for trial in run.ask(n, available=available)]
 
 
 class _NumberColumn:

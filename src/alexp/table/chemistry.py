@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence, Set
 from functools import lru_cache
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from alexp.common.arrays import AnyArray, FloatArray
+from alexp.common.extras import advice, is_installed
 from alexp.table.files import FileError, Lines
 
 _RADIUS, _BITS = 2, 2048
@@ -16,26 +18,51 @@ _LARGE = 1e12  # descriptors are smaller
 _COMMON = 0.95  # of the molecules that share a value: the descriptor says too little
 
 
+_ATOMS_AND_BONDS = re.compile(r"(?:Br|Cl|[BCNOSPFIbcnops]|\[[^\[\]]+\]|[-=#:/\\().%]|\d)+")
+_STRUCTURE = re.compile(r"[(=#\[]|[cno]\d")
+
+
+def look_like_smiles(words: Sequence[str]) -> bool:
+    """Whether words consist of atoms and bonds, and half of them have a branch, a ring or a bond of some order.
+
+    >>> look_like_smiles(["CC(C)=O", "c1ccccc1", "O"]), look_like_smiles(["CO", "NO"]), look_like_smiles(["DMF", "THF"])
+    (True, False, False)
+    """
+    own = [word for word in words if word]
+    structured = sum(_STRUCTURE.search(word) is not None for word in own)
+    return len(own) > 1 and 2 * structured >= len(own) and all(map(_ATOMS_AND_BONDS.fullmatch, own))
+
+
 def check_smiles(lines: Lines, k: int, texts: Sequence[str], blank: Set[int]) -> None:
-    """Raise for the first cell that is no molecule, or if RDKit is missing."""
+    """Raise for the first cell that is no molecule, for molecules in two spellings, or if RDKit is missing."""
     name = lines.header[k]
-    try:
-        from rdkit import Chem, rdBase
-    except ModuleNotFoundError:
+    if not is_installed("rdkit"):
         raise FileError(
-            f"{lines.path}, column {name!r} holds SMILES, which need RDKit: pip install 'alexp[chem]', or leave the "
-            f"column out: ignore=[{name!r}], or take them as words: kinds={{{name!r}: 'words'}}"
-        ) from None
-    known: dict[str, bool] = {}
+            f"{advice('rdkit', f'{lines.path}: column {name!r} holds SMILES and')}, or leave the column out: "
+            f"ignore=[{name!r}], or take them as words: kinds={{{name!r}: 'words'}}"
+        )
+    from rdkit import Chem, rdBase
+
+    known, spelled = set[str](), dict[str, str]()
     with rdBase.BlockLogs():
         for row, text in enumerate(texts):
-            if row not in blank and text not in known:
-                known[text] = ">" not in text and Chem.MolFromSmiles(text) is not None
-            if row not in blank and not known[text]:
-                what = "a reaction, not a molecule" if ">" in text else "not the SMILES of a molecule"
+            if row in blank or text in known:
+                continue
+            molecule = None if ">" in text else Chem.MolFromSmiles(text)
+            if molecule is None:
+                what, remedy = "not the SMILES of a molecule", "correct it"
+                if ">" in text:
+                    what, remedy = "a reaction, not a molecule", "give each of its components a column"
                 raise FileError(
-                    f"{lines.at(row, k)}: {text!r} is {what}; correct it, or leave the column out: ignore=[{name!r}]"
+                    f"{lines.at(row, k)}: {text!r} is {what}; {remedy}, or leave the column out: ignore=[{name!r}]"
                 )
+            other = spelled.setdefault(Chem.MolToSmiles(molecule), text)
+            if other != text:
+                raise FileError(
+                    f"{lines.at(row, k)}: {text!r} and {other!r} are one molecule in two spellings, which would count "
+                    f"as two components; write one of them, or say replace={{{text!r}: {other!r}}}"
+                )
+            known.add(text)
 
 
 def fingerprints(smiles: Sequence[str]) -> AnyArray:

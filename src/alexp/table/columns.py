@@ -527,6 +527,8 @@ def _check_errors(lines: Lines, k: int, texts: Sequence[str]) -> None:
 
 
 def _words(lines: Lines, k: int, texts: list[str], example: str, stated: bool = False, remark: str = "") -> Column:
+    from alexp.table.chemistry import look_like_smiles
+
     _check_errors(lines, k, texts)
     blanks = [row for row, text in enumerate(texts) if not text or text.lower() in _BLANK_WORDS]
     blank = set(blanks)
@@ -547,6 +549,9 @@ def _words(lines: Lines, k: int, texts: list[str], example: str, stated: bool = 
         other = spellings.setdefault(word.casefold(), word)
         if other != word:
             column = replace(column, remarks=(*column.remarks, f"{other!r} and {word!r} count as two words"))
+    if not stated and look_like_smiles(different):
+        advised = f"kinds={{{column.name!r}: 'SMILES'}} takes them for molecules"
+        column = replace(column, remarks=(*column.remarks, advised))
     return column
 
 

@@ -20,6 +20,7 @@ from alexp.problem.models import ModelClass
 from alexp.table.columns import Column, Kind, yes_or_no
 
 Form = Literal["number", "words", "fingerprints", "descriptors"]
+MOLECULAR: tuple[Form, ...] = ("fingerprints", "descriptors")  # what molecules become, a map each
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,7 @@ from alexp.table.columns import (
     understand,
 )
 from alexp.table.encoding import (
+    MOLECULAR,
     Encoding,
     Feature,
     FeatureMatrix,
@@ -374,7 +375,8 @@ class Table:
 
         With "auto", columns of words (and numbers beside them) are components: products, sums and joined descriptors,
         as `ModelClass.from_components` makes them. Columns of numbers alone, every description, and fingerprints and
-        descriptors of SMILES get a model each and kernels that fit, and one model has all together. Other choices are
+        descriptors of SMILES get a model each and kernels that fit, and one model has all together. Several columns of
+        SMILES, the components of a reaction, are one map per representation, side by side. Other choices are
         those of `ModelClass.from_matrices`, with words as columns of 0 and 1. Models of old campaigns come last.
         """
         found, components = self._matrices(), self._components()
@@ -451,12 +453,13 @@ class Table:
         out = {}
         if plain := [one for one in used if one.kind != "SMILES"]:
             out[OWN] = _matrix(plain, "table")
-        for column in used:
-            if column.kind == "SMILES":
-                out[f"{column.name} fingerprints"] = _matrix([column], "table")
-                if (feature := Feature.of(column, "descriptors")).known:
-                    values = feature.encoded(column.cells)
-                    out[f"{column.name} descriptors"] = FeatureMatrix(values, "table", (feature,))
+        molecules = [one for one in used if one.kind == "SMILES"]
+        whose = molecules[0].name if len(molecules) == 1 else "SMILES"
+        for form in MOLECULAR:
+            features = tuple(one for column in molecules if (one := Feature.of(column, form)).known)
+            if features:
+                values = side_by_side(features, {one.name: one.cells for one in molecules})
+                out[f"{whose} {form}"] = FeatureMatrix(values, "table", features)
         return out | {name: one.matrix for name, one in self._descriptions.items() if one.component is None}
 
     def _components(self) -> dict[str, Any]:

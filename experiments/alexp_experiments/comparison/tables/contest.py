@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Self, TypedDict
 
 import numpy as np
 
+from alexp.common.arrays import FloatArray
 from alexp.common.validation import count, one_of
+from alexp.problem.kernel_models import is_counts
 from alexp_experiments.comparison.peers import Peer, PeerTask
 from alexp_experiments.comparison.tables.data import RealScenario, RealTable, load_table
 from alexp_experiments.core.scenarios import Json, Settings
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
 GOALS = ("sum", "best")
 RANDOM, BOTORCH = "random", "BoTorch SingleTaskGP"
-_PEERS = "alexp_experiments.comparison.peers"
+_PEERS, _RIVALS = "alexp_experiments.comparison.peers", "alexp_experiments.comparison.rivals"
 
 
 def _any(table: RealTable) -> bool:
@@ -35,6 +37,18 @@ def _composed(table: RealTable) -> bool:
     return table.components is not None
 
 
+def _has_maps(table: RealTable) -> bool:
+    return table.inputs is None
+
+
+def _has_counts(table: RealTable) -> bool:
+    return any(is_counts(features) for features in table.matrices.values())
+
+
+def _any_map(features: FloatArray) -> bool:
+    return True
+
+
 @dataclass(frozen=True)
 class TableEntrant:
     """One row of the comparison.
@@ -45,6 +59,8 @@ class TableEntrant:
     models : which models it gets, see `RealTable.models`.
     each : whether it plays with one model at a time; the best of them in hindsight is reported.
     plays : the tables that make sense for it.
+    takes : the maps that make sense for it, where it plays with one at a time.
+    slow : whether a run takes minutes; it plays fewer seeds.
     by_goal : settings that say what the goal is.
     """
 
@@ -54,12 +70,14 @@ class TableEntrant:
     goals: tuple[str, ...] = GOALS
     each: bool = False
     plays: Callable[[RealTable], bool] = _any
+    takes: Callable[[FloatArray], bool] = _any_map
+    slow: bool = False
     by_goal: Callable[[str], Settings] = lambda goal: {}
 
     @property
     def is_peer(self) -> bool:
         """Whether another library does the work."""
-        return self.algorithm.startswith(_PEERS)
+        return self.algorithm.startswith((_PEERS, _RIVALS))
 
     @property
     def library(self) -> str:
@@ -78,8 +96,13 @@ class TableEntrant:
     def scenarios(self, base: RealScenario) -> Iterator[RealScenario]:
         """The scenarios it plays on a table: one, or one per model."""
         scenario = base.with_(models=self.models)
-        numbers = range(scenario.n_models) if self.each else [None]
-        yield from (scenario.with_(only=number) for number in numbers)
+        if not self.each:
+            yield scenario
+            return
+        maps = base.table.matrices
+        for number, name in enumerate(scenario.names):
+            if name not in maps or self.takes(maps[name]):
+                yield scenario.with_(only=number)
 
     def task(self, scenario: RealScenario, goal: str, seed: int) -> Task:
         """The run under one seed."""
@@ -100,9 +123,13 @@ def _rule(goal: str) -> Settings:
     return {"rule": "ucb" if goal == "sum" else "ei"}
 
 
-def _peer(name: str, models: str = "matrices", **changes: object) -> TableEntrant:
+def _peer(name: str, models: str = "matrices", module: str = _PEERS, **changes: object) -> TableEntrant:
     settings: dict[str, object] = {"each": True, "by_goal": _rule} | changes
-    return TableEntrant(f"{_PEERS}:{name}", models, **settings)  # type: ignore[arg-type]
+    return TableEntrant(f"{module}:{name}", models, **settings)  # type: ignore[arg-type]
+
+
+def _rival(name: str, models: str = "matrices", **changes: object) -> TableEntrant:
+    return _peer(name, models, _RIVALS, slow=True, **changes)
 
 
 OURS: dict[str, TableEntrant] = {
@@ -118,16 +145,36 @@ OURS: dict[str, TableEntrant] = {
     "Gaussian process, one kernel": TableEntrant("evidence-mixture", "maps with kernels", each=True, by_goal=_goal),
     RANDOM: TableEntrant("uniform"),
 }
+UCB = "mixture, kernels, ucb"  # of the board's coverage: for many good rows rather than the best one
+_UCB = TableEntrant("evidence-mixture", "kernels", {"rule": "ucb", "power": 1.0}, ("best",), by_goal=_goal)
+_SAMPLERS = (("TPE", "TPE", _PEERS, False), ("GP", "OptunaGP", _RIVALS, True))
 PEERS: dict[str, TableEntrant] = {
-    BOTORCH: _peer("BotorchGP"),
+    BOTORCH: _peer("BotorchGP", slow=True),
+    "SAASBO": _rival("SAASBO"),
+    **{f"BayBE, {preset}": _rival("BayBE", settings={"preset": preset}) for preset in ("EDBO", "CHEN", "HVARFNER")},
+    "Tanimoto GP (GAUCHE)": _rival("TanimotoGP", plays=_has_counts, takes=is_counts),
+    "MolDAIS": _rival("MolDAIS", "side by side", each=False, plays=_has_maps),
+    "FABO": _rival("FABO", "side by side", each=False, plays=_has_maps),
     "scikit-learn Gaussian process": _peer("SklearnGP"),
     "random forest": _peer("Forest"),
-    "Optuna TPE, inputs": _peer("TPE", each=False, plays=_continuous, by_goal=lambda goal: {}),
-    "Optuna TPE, components": _peer(
-        "TPE", "levels", settings={"categories": True}, each=False, plays=_composed, by_goal=lambda goal: {}
-    ),
-}
-TABLE_ENTRANTS: dict[str, TableEntrant] = OURS | PEERS
+    **{
+        f"Optuna {sampler}, inputs": _peer(
+            kind, module=module, slow=slow, each=False, plays=_continuous, by_goal=lambda goal: {}
+        )
+        for sampler, kind, module, slow in _SAMPLERS
+    },
+    **{
+        f"Optuna {sampler}, components": _peer(
+            kind, "levels", module, slow=slow, settings={"categories": True}, each=False, plays=_composed,
+            by_goal=lambda goal: {},
+        )
+        for sampler, kind, module, slow in _SAMPLERS
+    },
+}  # fmt: skip
+TABLE_ENTRANTS: dict[str, TableEntrant] = OURS | {UCB: _UCB} | PEERS
+
+
+SLOW = tuple(name for name, entrant in TABLE_ENTRANTS.items() if entrant.slow)
 
 
 def playing_peers(say: Callable[[str], None]) -> list[str]:

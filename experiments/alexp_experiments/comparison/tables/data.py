@@ -26,7 +26,7 @@ ARYLATION = "direct arylation"
 _MOST_INPUTS = 6  # of a continuous table whose subsets are models
 _NARROW = 12  # columns up to which the only map of a table is taken for its inputs
 _WAVES = 100
-MODELS = ("linear", "linear and waves", "kernels", "maps with kernels", "matrices", "levels")
+MODELS = ("linear", "linear and waves", "kernels", "maps with kernels", "matrices", "side by side", "levels")
 
 
 @dataclass(frozen=True)
@@ -100,8 +100,8 @@ class RealTable:
 
         "linear": one per map; "linear and waves": one more for inputs. "kernels": subsets of the inputs of a continuous
         table, products and sums over components of a composed one, `from_matrices(kernels="auto")` of any other, and
-        this is "maps with kernels" of all three. "matrices": one per matrix as it is in the file. "levels": the numbers
-        of the components' values, for who treats them as categories.
+        this is "maps with kernels" of all three. "matrices": one per matrix as it is in the file; "side by side": one
+        of all of them. "levels": the numbers of the components' values, for who treats them as categories.
         """
         if kind in ("linear", "linear and waves"):
             maps = self.maps if kind == "linear" else {**self.maps, **self.waves}
@@ -113,6 +113,8 @@ class RealTable:
         if kind in ("kernels", "maps with kernels", "matrices"):
             matrices = {name: features[rows] for name, features in self.matrices.items()}
             return ModelClass.from_matrices(matrices, kernels="linear" if kind == "matrices" else "auto")
+        if kind == "side by side":
+            return ModelClass.from_matrices({"all": np.hstack([features[rows] for features in self.matrices.values()])})
         if kind == "levels" and self.levels is not None:
             return ModelClass.from_matrices({"levels": self.levels[rows].astype(np.float64)})
         raise ValueError(f"{self.name} has no models {kind!r}; there are {', '.join(MODELS)}")
