@@ -304,7 +304,7 @@ class Certified(Algorithm):
         fraction("delta", delta)
         certifier, check = self._certify(), self.check_models(delta)
         if check.contradicted:
-            raise NotCertified(check.text)
+            raise NotCertified(check.verdict)
         plausible = self._cached(("plausible", delta), lambda: certifier.plausible(delta))
         if (reason := self._cached(("constant", delta), lambda: certifier.lacks_a_constant(delta))) is not None:
             raise NotCertified(reason)
