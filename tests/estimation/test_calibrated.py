@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import t as student
 
 import alexp
-from alexp.estimation.calibrated import RATIOS, PriorLedger
+from alexp.estimation.calibrated import EARLY, RATIOS, PriorLedger
 from alexp.estimation.mixture.mixture import SHAPE
 from alexp.problem.candidates import Choices
 
@@ -67,7 +67,7 @@ def test_gap_solves_the_sum_of_tails():
     def chance(epsilon):
         total = 0.0
         for weight, mean, scale in zip(weights, means, scales, strict=True):
-            z = (epsilon - (mean - mean[best])) / (scale + scale[best])
+            z = (epsilon - (mean - mean[best])) / np.sqrt((1.0 + EARLY / n) * (scale**2 + scale[best] ** 2))
             total += weight * student.sf(z[others], 2.0 * shape).sum()
         return total
 

@@ -62,7 +62,7 @@ FIRST, FIRST_WEIGHT = 7, 0.4  # t0, later where the first rewards are all the sa
 COLLINEAR = 1e-11  # squared share of a column beside others below which it counts as their combination
 _ROUNDING = 1e-13  # of the sum of squares: residuals below are not looked into
 _TINY = float(np.finfo(np.float64).tiny)
-_EVERY_TIME, _LOOKS_APART = 12, 1.15  # rewards after each of which models are looked at; the ratio of later looks
+_LOOKS_APART, _RIVAL_FROM = 1.2, 12  # ratio of the numbers of rewards at which models are looked at; the rival
 _LEFT_OUT = 0.01  # share of the mixture that components may have which are left out between looks
 # The rival: squared lengthscales of functions of single columns, and of all, in units of their spread; variance of the
 # linear part; how many columns have functions of their own; ratios of noise, and of own effects.
@@ -93,11 +93,9 @@ class Components(NamedTuple):
     log_share: FloatArray
 
     def without_small(self, logs: FloatArray) -> Components:
-        """Those that matter, given all densities (k,): the smallest are left out, with a small share of the sum."""
+        """Those that matter, given all densities (k,): the others have a small share of the sum together."""
         shares = np.exp(logs - logs.max())
-        ranked = np.sort(shares)
-        left_out = int(np.searchsorted(np.cumsum(ranked), _LEFT_OUT * shares.sum()))
-        kept = shares >= ranked[left_out]
+        kept = shares >= _LEFT_OUT / shares.size * shares.sum()
         return Components(*(part[kept] for part in self))
 
 
@@ -199,7 +197,7 @@ class ShapeLedger(Following):
         self.residuals, self.ranks = np.zeros(m), np.zeros(m, dtype=np.int64)
         self.largest = self.lasting = np.full(m, -np.inf)  # max over times of log E_j, and over those of the schedule
         self.history: list[tuple[int, float]] = []  # times of the schedule, min_j max_s<=t log E_j(s)
-        self.next_look, self._rival_next, self._looked_at = 1, _EVERY_TIME, (0, 0.0)
+        self.next_look, self._rival_next, self._looked_at = 1, _RIVAL_FROM, (0, 0.0)
         self._weighty = self._components  # what the mixture has between looks
 
     @property
@@ -216,7 +214,7 @@ class ShapeLedger(Following):
             return
         self._take(index, y, row, 1.0)
         if t >= self.next_look:
-            self.next_look, rival = next_look(t, _EVERY_TIME, _LOOKS_APART), -inf
+            self.next_look, rival = next_look(t, FIRST, _LOOKS_APART), -inf
             if t >= self._rival_next:
                 self._rival_next, rival = self.next_look + 1, self._rival_log_density() - self._before[1]
             densities = self._log_densities(self._components)
