@@ -1,7 +1,8 @@
 """When to stop: experiments until a rule stops, and how often it stops too early, on synthetic and real tables.
 
 ``python -m alexp_experiments.stopping`` prints the table of docs/certificates-results.md. Every run is played to
-the end of its budget, and all rules look at it every other experiment from the eighth on:
+the end of its budget, and all rules look at it every other experiment from the eighth on (with kernels, where draws
+take long, every fifth from the tenth on):
 
 * the stop report of a run with noise="gaussian": certified for linear models, calibrated for kernels;
 * the estimate of the same run without it, which claims nothing;
@@ -38,7 +39,7 @@ from alexp.problem import FiniteSet, ModelClass
 from alexp_experiments.alarms import interval
 from alexp_experiments.comparison.tables.data import load_table
 
-_EPSILON, _DELTA, _LOOKS, _FIRST = 0.5, 0.05, 2, 8
+_EPSILON, _DELTA = 0.5, 0.05
 _DRAWS = 256  # of PRB
 RULES = ("stop report", "estimate", "PRB", "Ax")
 
@@ -149,13 +150,14 @@ def play(case: Case, seed: int) -> StopRun:
     false_look = {"report": False, "estimate": False}
     proved: int | None = None
     ideal: int | None = None
-    best = None if models.kernels is not None else best_linear(models, domain, rewards)
+    linear = models.kernels is None
+    best = best_linear(models, domain, rewards) if linear else None
     found, widths = case.budget + 1, (np.nan, np.nan)
     for t in range(1, case.budget + 1):
         trial = opt.ask()
         opt.tell(trial, float(rewards[trial.index]) + case.noise * float(rng.standard_normal()))
         found = min(found, t) if trial.index == int(np.argmax(rewards)) else found
-        if t < _FIRST or t % _LOOKS:
+        if t < (8 if linear else 10) or t % (2 if linear else 5):
             continue
         report = opt.stop_report(_DELTA, _EPSILON)
         round_, offer = opt._recommended_on(None, {})
@@ -181,7 +183,7 @@ def play(case: Case, seed: int) -> StopRun:
         for rule, stop in says.items():
             if stop and rule not in stops:
                 stops[rule] = t, right
-    alarm = None if models.kernels is not None else opt.check_models(_DELTA).at
+    alarm = opt.check_models(_DELTA).at if linear else None
     return StopRun(stops, found, proved, ideal, alarm, false_look, widths)
 
 

@@ -9,12 +9,12 @@ probability E[P(false | rewards up to T)] = delta.
 
 The statement here: no candidate x beats the recommended one, b, by more than epsilon. Its probability to be false is at
 most the sum over candidates of P(f(x) - f(b) > epsilon), and f(x) - f(b) is, in each component of the mixture, a
-t-distribution. Its squared scale is taken to be the sum of those of f(x) and f(b), as if they were not correlated, times
+t-distribution. Its squared scale is taken to be the sum of those of f(x) and f(b), as if they were uncorrelated, times
 1 + `EARLY` / t after t rewards: kernels with a few lengthscales are too sure of real rewards early on. Bisection finds
 the smallest such epsilon.
 
 `EARLY` was chosen on the tables that the board keeps for tuning: with it 3 of 197 runs were false at some look from the
-tenth reward on; 24 without it, and 8 with the sum of the scales, which is never too small under the prior, in its place.
+tenth reward on. Without it 24 were; with the sum of the scales in its place, never too small under the prior, 8 were.
 
 It is a statement about one moment, the one at which one stops. What holds at all moments at once on average over the
 prior, {v : p(v | data) >= delta p(v | first rewards)} for the reward v of every candidate (Savage and Dickey), is much
