@@ -257,6 +257,27 @@ def test_none_of_the_models_explains_the_rewards():
         opt.plausible_models()
 
 
+def test_the_alarm_is_the_same_asked_after_every_reward_or_once():
+    rng = np.random.default_rng(9)
+    x = rng.uniform(-1.0, 1.0, N)
+    models = alexp.ModelClass.from_matrices({"line": x[:, None], "other": rng.standard_normal((N, 1))})
+    runs = [alexp.EvidenceMixture(models, alexp.FiniteSet(list(range(N))), noise="gaussian") for _ in range(2)]
+    rewards = 5.0 * np.cos(3.0 * x) + 0.1 * rng.standard_normal(N)
+    values = set()
+    for t, index in enumerate(rng.permutation(N)[:50], 1):
+        for run in runs:
+            run.observe(int(index), rewards[index])
+        check = runs[0].check_models()
+        values.add(check.e_value)
+        if t in (8, 10, 12, 22, 27, 28, 50):  # most of them looks of the schedule
+            once = shape.ShapeLedger(models, runs[0]._candidates.rows(np.arange(N)).T)
+            once.catch_up(runs[0]._rewards_told())
+            assert check.e_value == pytest.approx(max(once.history[-1][1], 0.0))
+            assert check.at == once.contradicted_at(0.05)
+    assert 3 < len(values) < 15
+    assert str(runs[0].check_models()) == str(runs[1].check_models())
+
+
 def test_thousands_of_models():
     models, domain = alexp.ModelClass.legendre(degree=20, size=3), alexp.Interval(-1.0, 1.0, resolution=50)
     env = alexp.SyntheticEnvironment(models, domain, noise_std=0.1, random_state=2)
