@@ -56,6 +56,7 @@ class Case:
     noise : standard deviation of the noise.
     outside : size of what belongs to no model, as a multiple of the signal.
     budget : experiments.
+    runs : how many are played, each with a seed of its own.
     """
 
     name: str
@@ -64,12 +65,13 @@ class Case:
     noise: float = 0.3
     outside: float = 0.0
     budget: int = 60
+    runs: int = 20
 
 
 CASES = (
-    Case("linear maps, noise .3"),
-    Case("linear maps, noise .1", noise=0.1),
-    Case("smooth part outside, half the signal", outside=0.5, noise=0.1, budget=90),
+    Case("linear maps, noise .3", runs=100),
+    Case("linear maps, noise .1", noise=0.1, runs=100),
+    Case("smooth part outside, half the signal", outside=0.5, noise=0.1, budget=90, runs=100),
     *(
         Case(f"{name}, linear", name, False, noise=0.0, budget=90)
         for name in ("lnp3", "colors_bob", "minerva_suzuki_i", "FreeSolv")  # R^2 of .78 to .91
@@ -239,7 +241,7 @@ def _ax(rewards: FloatArray, window: int = 5, bar: float = 0.1) -> bool:
 def row_of(case: Case, runs: Sequence[StopRun]) -> str:
     """One line of the table."""
     found = float(np.median([one.found for one in runs]))
-    cells = [case.name, f"{found:.0f}" if found <= case.budget else "later"]
+    cells = [case.name, str(len(runs)), f"{found:.0f}" if found <= case.budget else "later"]
     for rule in RULES:
         stops = [one.stops[rule] for one in runs if rule in one.stops]
         when = f" at {np.median([t for t, _ in stops]):.0f}" if stops else ""
@@ -258,14 +260,15 @@ def row_of(case: Case, runs: Sequence[StopRun]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def closing(runs: int) -> str:
+def closing(runs: Sequence[int]) -> str:
     """What the counts of the table mean."""
     words = ", ".join(
-        f"{k} are {100 * low:.0f} to {100 * high:.0f}%"
-        for k in sorted({0, runs // 10, runs // 5, 7 * runs // 10})
-        for low, high in [interval(k, runs)]
+        f"{k} of {n} are {100 * low:.0f} to {100 * high:.0f}%"
+        for n in sorted(set(runs))
+        for k in sorted({0, n // 20, n // 5})
+        for low, high in [interval(k, n)]
     )
-    return f"Counts are of {runs} runs, with their median experiment. 95% intervals: {words}."
+    return f"Counts of runs, with their median experiment. 95% intervals: {words}."
 
 
 def _quiet_play(case: Case, seed: int) -> StopRun:
@@ -277,13 +280,14 @@ def _quiet_play(case: Case, seed: int) -> StopRun:
 def main() -> None:
     """Play and print."""
     parser = argparse.ArgumentParser(prog="python -m alexp_experiments.stopping", description=__doc__)
-    parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--first", type=int, default=200, help="the first of them")
+    parser.add_argument("--seeds", type=int, help="runs of every problem, if not as many as it says")
+    parser.add_argument("--first", type=int, default=200, help="the first seed")
     parser.add_argument("--cases", type=int, nargs="*", default=range(len(CASES)), help="which problems, from 0")
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     chosen = parser.parse_args()
     names = [
         "",
+        "runs",
         "best row measured at",
         *RULES,
         "certified",
@@ -294,11 +298,13 @@ def main() -> None:
     print(f"|{' | '.join(names)} |\n{'|---' * len(names)}|")
     with ProcessPoolExecutor(chosen.processes) as pool:
         cases = [CASES[number] for number in chosen.cases]
-        seeds = range(chosen.first, chosen.first + chosen.seeds)
-        jobs = [[pool.submit(_quiet_play, case, seed) for seed in seeds] for case in cases]
+        jobs = [
+            [pool.submit(_quiet_play, case, chosen.first + k) for k in range(chosen.seeds or case.runs)]
+            for case in cases
+        ]
         for case, runs in zip(cases, jobs, strict=True):
             print(row_of(case, [one.result() for one in runs]), flush=True)
-    print("\n" + closing(chosen.seeds))
+    print("\n" + closing([chosen.seeds or case.runs for case in cases]))
 
 
 if __name__ == "__main__":
