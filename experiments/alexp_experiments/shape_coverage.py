@@ -127,7 +127,7 @@ def run(problem: CoverageProblem, seed: int, noise: Noise = _gaussian) -> ShapeR
             chosen = waiting.pop()
         y = float(true[chosen]) + problem.noise * noise(rng, float(levels[chosen]))
         ledger._see(t, -t if problem.adversary else chosen, problem.unit * y, table[chosen])
-        ledger.look()
+        ledger.look(_DELTA)
         known.update(table[chosen], y)
         numbers = problem.noise / bound, problem.noise, bound, _DELTA
         fits = known.residuals(), known.log_determinants()

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import t as student
 
 import alexp
-from alexp.estimation.calibrated import RATIOS, PriorLedger
+from alexp.estimation.calibrated import EARLY, RATIOS, PriorLedger
 from alexp.estimation.mixture.mixture import SHAPE
 from alexp.problem.candidates import Choices
 
@@ -61,19 +61,20 @@ def test_gap_solves_the_sum_of_tails():
         scales.append(np.sqrt(variance * (unit + 0.5 * square) / shape))
     weights = np.exp(np.array(logs) - max(logs))
     weights /= weights.sum()
-    best = report.index
-    others = np.arange(N) != best
+    best, unmeasured = report.index, int(np.setdiff1d(np.arange(N), told.indices)[0])
 
-    def chance(epsilon):
-        total = 0.0
+    def chance(epsilon, best):
+        total, others = 0.0, np.arange(N) != best
         for weight, mean, scale in zip(weights, means, scales, strict=True):
-            z = (epsilon - (mean - mean[best])) / (scale + scale[best])
+            z = (epsilon - (mean - mean[best])) / np.sqrt((1.0 + EARLY / n) * (scale**2 + scale[best] ** 2))
             total += weight * student.sf(z[others], 2.0 * shape).sum()
         return total
 
-    assert chance(report.epsilon) == pytest.approx(0.05, rel=0.03)  # components of 2% of delta count as wrong
-    choices = Choices(np.arange(N), opt._candidates.table)
+    choices = Choices(np.arange(N), np.ascontiguousarray(table.T))
     assert ledger.gap(choices, best, 0.05).epsilon == pytest.approx(report.epsilon)
+    for position in (best, unmeasured):
+        epsilon = ledger.gap(choices, position, 0.05).epsilon
+        assert chance(epsilon, position) == pytest.approx(0.05, rel=0.03)  # components of 2% of delta count as wrong
 
 
 def test_it_is_never_called_certified_and_needs_the_shape():

@@ -30,7 +30,7 @@ def told(rng, table, rewards, t, noise=0.3):
 def followed(models, table, data, size=None):
     ledger = shape.ShapeLedger(models, table.T, size)
     ledger.catch_up(data)
-    ledger.look()
+    ledger.look(1e-300)  # all models
     return ledger
 
 
@@ -69,7 +69,7 @@ def test_log_density_is_that_of_dense_student_processes(intercept, monkeypatch):
     rng, models, table, rewards = problem(1, intercept=intercept)
     data = told(rng, table, rewards, 14)
     ledger = followed(models, table, data)
-    now = ledger._models_log_density() - ledger._before[0]
+    now = shape.log_sum(ledger._log_densities(ledger._components)) - ledger._before[0]
     assert now == pytest.approx(slow_models_log_density(models, table, data, shape.FIRST), abs=1e-4)
 
 
@@ -169,7 +169,7 @@ def test_the_first_rewards_make_an_e_value():
     assert np.trapezoid(factor * np.exp(-0.5 * e**2) / np.sqrt(2.0 * np.pi), e) == pytest.approx(1.0)
     rng, models, table, rewards = problem(13)
     ledger = followed(models, table, told(rng, table, rewards, 20))
-    models_gain = ledger._models_log_density() - ledger._before[0]
+    models_gain = shape.log_sum(ledger._log_densities(ledger._components)) - ledger._before[0]
     cost = 0.5 * shape.FIRST * np.log(1.0 - shape.FIRST_WEIGHT)
     assert ledger.log_density == pytest.approx(models_gain + np.log(1.0 - shape.RIVAL) + cost, abs=0.2)
 
@@ -269,7 +269,7 @@ def test_true_model_and_bands_are_kept_and_wrong_models_go():
         for t in range(1, 41):
             best = int(np.argmax(rewards + rewards.std() * rng.standard_normal(len(table))))  # adaptive enough
             ledger._see(t, best, rewards[best] + noise * rng.standard_normal(), table[best])
-            ledger.look()
+            ledger.look(0.05)
             if ledger.n_counted < 2:
                 continue
             failed |= 1 not in ledger.plausible(0.05)
@@ -281,15 +281,35 @@ def test_true_model_and_bands_are_kept_and_wrong_models_go():
     assert np.median(left) == 1
 
 
-def test_statements_do_not_depend_on_when_one_asked():
+@pytest.mark.parametrize(("outside", "noise"), [(0.0, 5.0), (3.0, 0.3)])
+def test_statements_do_not_depend_on_when_one_asked(outside, noise):
     rng, models, table, rewards = problem(12)
-    data = told(rng, table, rewards + 3.0 * np.cos(9.0 * np.arange(40)), 70)
+    data = told(rng, table, rewards + outside * np.cos(9.0 * np.arange(40)), 70, noise)
     once, often = shape.ShapeLedger(models, table.T), shape.ShapeLedger(models, table.T)
     for t in range(1, 71):
         often.catch_up(Rewards(data.indices[:t], data.rewards[:t], data.rows[:t]))
-        often.look()
+        often.look(1e-300)
     once.catch_up(data)
-    once.look()
+    once.look(1e-300)
     assert once.history == often.history
     assert len(once.history) < 60
     np.testing.assert_array_equal(once.largest, often.largest)
+
+
+def test_what_is_left_out_between_looks_makes_statements_weaker_only():
+    """Between looks of the schedule: models of little weight, and those ruled out already, are not computed."""
+    rng, models, table, rewards = problem(14)
+    data = told(rng, table, rewards, 31)
+    ledger = followed(models, table, data)  # the last look of the schedule was after 27
+    ledger.look(0.05)
+    assert ledger._weighty.model.size < ledger._components.model.size
+    parts = shape.log_sum(ledger._log_densities(ledger._weighty))
+    everything = shape.log_sum(ledger._log_densities(ledger._components))
+    assert everything - 0.1 < parts < everything
+    gone = np.flatnonzero(ledger.lasting > np.log(20.0))
+    assert gone.size
+    np.testing.assert_array_equal(ledger.largest[gone], ledger.lasting[gone])
+    at_20, at_1000 = ledger.plausible(0.05), 1e-3
+    ledger.look(at_1000)
+    assert set(at_20) <= set(ledger.plausible(at_1000))
+    assert ledger._looked_at == (31, at_1000)

@@ -25,7 +25,7 @@ from typing import ClassVar
 import numpy as np
 
 from alexp.algorithms.assumptions import NotCertified
-from alexp.algorithms.base import Algorithm, RoundArguments, any_given, rows_of
+from alexp.algorithms.base import Algorithm, RoundArguments, any_given
 from alexp.algorithms.capabilities import WeighsModels, offers
 from alexp.algorithms.certifier import (
     Certifier,
@@ -33,11 +33,10 @@ from alexp.algorithms.certifier import (
     ShapeCertifier,
     SharedCertifier,
     StatedCertifier,
+    ToldSoFar,
     condition,
     missing,
 )
-from alexp.algorithms.log import TrialLog
-from alexp.algorithms.offer_log import Forgotten
 from alexp.algorithms.statements import DELTA, Band, ModelCheck, StopReport
 from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.validation import SMALLEST, fraction, positive
@@ -45,7 +44,7 @@ from alexp.estimation.calibrated import PriorGap, PriorLedger
 from alexp.estimation.checking import Rewards
 from alexp.estimation.credible import CrediblePrediction, believe
 from alexp.estimation.posteriors import NotFiniteError
-from alexp.problem.candidates import CandidateTable, Choices, Round
+from alexp.problem.candidates import Choices, Round
 from alexp.problem.domains import Available, Ball
 from alexp.problem.models import ModelClass
 from alexp.problem.offers import Reference
@@ -53,20 +52,6 @@ from alexp.problem.rows import spread
 
 TYPICAL = "if the rewards are of the kind that the models expect and errors are bell-shaped"
 _LOOKED_AT = 300  # candidates that are looked at for what is wrong with a model
-
-
-def rewards_told(log: TrialLog, candidates: CandidateTable | None, sign: float) -> Rewards:
-    """All rewards so far, in the order in which they came, to be maximised.
-
-    Candidates of contextual rounds are never the same: they have a negative number each.
-    """
-    ids = np.array(log.told_in_order(), dtype=np.int64)
-    rewards = sign * np.array(log.reward, dtype=np.float64)[ids]
-    try:
-        rows = rows_of(log, candidates, ids)
-    except Forgotten as error:
-        raise NotCertified(str(error)) from error
-    return Rewards(np.array(log.index, dtype=np.int64)[ids] if log.offers is None else -1 - ids, rewards, rows)
 
 
 class Certified(Algorithm):
@@ -78,6 +63,7 @@ class Certified(Algorithm):
     ridges_per_model: ClassVar[int] = 1
     _certifier: Certifier | None = None
     _prior_ledger: PriorLedger | None = None
+    _told_so_far: ToldSoFar | None = None
 
     @property
     def certifies(self) -> bool:
@@ -142,10 +128,7 @@ class Certified(Algorithm):
         with `noise="gaussian"`, `estimation.shape`. May be looked at as often as one likes.
         """
         fraction("delta", delta)
-        check = self._cached(("check", delta), lambda: self._certify().check(delta))
-        ids = self._log.told_in_order() if check.trials else []
-        trials = tuple(ids[position] for position in check.trials)
-        return replace(check, rejected=self._numbers()[check.rejected], trials=trials)
+        return self._cached(("check", delta), lambda: self._named(self._certify().check(delta)))
 
     def stop_report(
         self,
@@ -194,7 +177,7 @@ class Certified(Algorithm):
             pass
         if self._prior_ledger is None:
             self._prior_ledger = PriorLedger(self._certified_models(), self._listed)
-        self._prior_ledger.catch_up(self._cached("told", self._rewards_told))
+        self._prior_ledger.catch_up(self._rewards_told())
         if not self._prior_ledger.is_ready:
             return None
         if (found := self._prior_ledger.gap(round_.choices, position, delta)) is None:
@@ -243,7 +226,12 @@ class Certified(Algorithm):
 
     def _rewards_told(self) -> Rewards:
         """All rewards so far, in the order in which they came, to be maximised."""
-        return rewards_told(self._log, self._candidates, self._sign)
+        return self._source().rewards()
+
+    def _source(self) -> ToldSoFar:
+        if self._told_so_far is None or self._told_so_far.log is not self._log:
+            self._told_so_far = ToldSoFar(self._log, self._candidates, self._sign)
+        return self._told_so_far
 
     def _explanation(self, error: NotFiniteError) -> str:
         """Name the model, and its column that is farthest from zero for its spread."""
@@ -270,22 +258,29 @@ class Certified(Algorithm):
             raise ValueError("actions of contextual runs have features in a round only: pass it as to ask, without x")
         return self._check_offer(**presented).rows, False
 
+    def _named(self, check: ModelCheck) -> ModelCheck:
+        """With numbers of models and trials in place of positions."""
+        if not check.rejected.size and not check.trials:
+            return check
+        ids = self._log.told_in_order() if check.trials else []
+        trials = tuple(ids[position] for position in check.trials)
+        return replace(check, rejected=self._numbers()[check.rejected], trials=trials)
+
     def _certify(self) -> Certifier:
-        """The certifier, caught up with all rewards."""
+        """What makes certificates of the rewards so far."""
         if self.not_certified is not None:
             raise NotCertified(self.not_certified)
         if not self.models.is_listable:
             raise NotCertified(
                 f"certificates look at models one by one, and {self.models.n_models} are enumerated, never listed"
             )
-        if self._certifier is None:
+        if self._certifier is None or self._certifier.source is not self._source():
             self._certifier = self._new_certifier()
-        self._certifier.told = self._cached("told", self._rewards_told)
         return self._certifier
 
     def _new_certifier(self) -> Certifier:
         """By what was stated: numbers, the shape of the noise, or both where the models allow it."""
-        problem, unknown = (self._certified_models(), self._candidates), missing(self.stated) is not None
+        problem, unknown = (self._certified_models(), self._source()), missing(self.stated) is not None
         if self.noise is None:
             return StatedCertifier(*problem, self.stated)
         try:
@@ -309,10 +304,11 @@ class Certified(Algorithm):
         fraction("delta", delta)
         certifier, check = self._certify(), self.check_models(delta)
         if check.contradicted:
-            raise NotCertified(check.text)
+            raise NotCertified(check.verdict)
+        plausible = self._cached(("plausible", delta), lambda: certifier.plausible(delta))
         if (reason := self._cached(("constant", delta), lambda: certifier.lacks_a_constant(delta))) is not None:
             raise NotCertified(reason)
-        return certifier, self._cached(("plausible", delta), lambda: certifier.plausible(delta)), check.checked
+        return certifier, plausible, check.checked
 
     def _credible(self, round_: Round, position: int, delta: float) -> tuple[float, IntArray]:
         """The gap by an estimate, and the likeliest models with 1 - delta of the probability.

@@ -18,10 +18,13 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from alexp.algorithms.assumptions import NotCertified, Stated
-from alexp.algorithms.statements import DELTA, ModelCheck
+from alexp.algorithms.base import rows_of
+from alexp.algorithms.log import TrialLog
+from alexp.algorithms.offer_log import Forgotten
+from alexp.algorithms.statements import ModelCheck
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.decision.widths import model_radii, model_radii_with_constant
-from alexp.estimation.checking import Ledger, Monitor, Rewards
+from alexp.estimation.checking import Ledger, Monitor, Rewards, next_look
 from alexp.estimation.credible import log_odds_of_a_constant, typical_norms
 from alexp.estimation.posteriors import Envelope
 from alexp.estimation.shape import ShapeLedger
@@ -36,6 +39,7 @@ from alexp.problem.rows import spread
 _CHECKED_WORK = 1e9  # squared sizes of all models times rewards; some ten seconds
 _FINEST = 5_000  # points of an interval that are looked at between the candidates
 _GAP_WORK = 2e7  # models times points times squared sizes
+_LOOKS_APART = 1.5  # ratio of the numbers of rewards at which a constant is looked for
 # Where only the shape of the noise was stated:
 _WIDEST, _MOST_COLUMNS = 200, 2000  # features of a model, and columns of all of them together, that are looked at
 _LOOKED_AT = 300  # candidates that show how large the columns are
@@ -81,6 +85,40 @@ class PlausibleFits(NamedTuple):
         return PlausibleFits(common, tuple((fits, radii[np.isin(own, common)]) for own, (fits, radii) in parts))
 
 
+class ToldSoFar:
+    """All rewards of a log, in the order in which they came, to be maximised; new ones are appended to those known.
+
+    Candidates of contextual rounds are never the same: they have a negative number each.
+    """
+
+    def __init__(self, log: TrialLog, candidates: CandidateTable | None, sign: float) -> None:
+        self.log, self.candidates, self._sign = log, candidates, sign
+        self._n_events = self._n_trials = 0
+        self._rewards: Rewards | None = None
+
+    def __len__(self) -> int:
+        return self.log.n_told
+
+    def rewards(self) -> Rewards:
+        """Those of now. A log only grows: corrections make another one."""
+        log = self.log
+        events = log.events.since(self._n_events, self._n_trials)
+        came = [event.trial for event in events if event.step in ("tell", "observe")]
+        ids = [trial for trial in came if trial not in log.retracted]
+        if ids or self._rewards is None:
+            trials = np.array(ids, dtype=np.int64)
+            try:
+                rows = rows_of(log, self.candidates, trials)
+            except Forgotten as error:
+                raise NotCertified(str(error)) from error
+            values = self._sign * np.array([log.reward[trial] for trial in ids])
+            indices = np.array([log.index[trial] for trial in ids], dtype=np.int64)
+            new = Rewards(indices if log.offers is None else -1 - trials, values, rows)
+            self._rewards = new if self._rewards is None else self._rewards.followed_by(new)
+        self._n_events, self._n_trials = len(log.events), len(log)
+        return self._rewards
+
+
 def missing(stated: Stated) -> str | None:
     """What would have to be stated for certificates, as a sentence; None if nothing is missing."""
     if stated.noise_std is None:
@@ -115,14 +153,16 @@ def condition(stated: Stated, n_models: int, noise: str | None = None, known: Re
 
 
 class Certifier(ABC):
-    """Certificates about some models from rewards told, all of it made when first asked for.
+    """Certificates about some models from the rewards of a log, all of it made when first asked for."""
 
-    `told` are the rewards so far, in the order in which they came.
-    """
+    def __init__(self, models: ModelClass, source: ToldSoFar) -> None:
+        self._models, self.source, self._candidates = models, source, source.candidates
+        self._constant = 0, 0.0  # number of rewards at the last look for a constant, and its log odds
 
-    def __init__(self, models: ModelClass, candidates: CandidateTable | None) -> None:
-        self._models, self._candidates = models, candidates
-        self.told = Rewards(np.empty(0, dtype=np.int64), np.empty(0), np.empty((0, models.n_columns)))
+    @property
+    def told(self) -> Rewards:
+        """The rewards so far, in the order in which they came."""
+        return self.source.rewards()
 
     @abstractmethod
     def check(self, delta: float) -> ModelCheck:
@@ -148,12 +188,26 @@ class Certifier(ABC):
         example = self._models.example_rows
         return Reference(self.told.rows if example is None else example)
 
+    def _log_odds_of_a_constant(self, t: int) -> float:
+        """After the first t rewards."""
+        norms = typical_norms(self._models, self._known)
+        return log_odds_of_a_constant(self._models, norms, self.told.only(slice(t)))
+
     def lacks_a_constant(self, delta: float) -> str | None:
-        """Why models without a constant should not be trusted with these rewards; None if nothing speaks for one."""
+        """Why models without a constant should not be trusted with these rewards; None if nothing speaks for one.
+
+        They are looked at whenever there are half as many more.
+        """
         if self._models.intercept:
             return None
-        norms = typical_norms(self._models, self._known)
-        if log_odds_of_a_constant(self._models, norms, self.told) <= np.log(1.0 / delta):
+        look, odds = before = self._constant
+        while (later := next_look(look, 1, _LOOKS_APART)) <= len(self.source):
+            look = later
+        if look != before[0]:
+            odds = self._log_odds_of_a_constant(look)
+            self._constant = look, odds
+        limit = np.log(1.0 / delta)
+        if odds <= limit or self._log_odds_of_a_constant(len(self.source)) <= limit:
             return None
         low, high = float(self.told.rewards.min()), float(self.told.rewards.max())
         return (
@@ -165,11 +219,11 @@ class Certifier(ABC):
 class StatedCertifier(Certifier):
     """From the noise level and the bound that were stated."""
 
-    def __init__(self, models: ModelClass, candidates: CandidateTable | None, stated: Stated) -> None:
+    def __init__(self, models: ModelClass, source: ToldSoFar, stated: Stated) -> None:
         if (reason := missing(stated)) is not None:
             raise NotCertified(reason)
         assert stated.noise_std is not None
-        super().__init__(models, candidates)
+        super().__init__(models, source)
         self._stated, self._noise_std = stated, stated.noise_std
 
     @cached_property
@@ -282,7 +336,7 @@ class ShapeCertifier(Certifier):
     or a bound was stated.
     """
 
-    def __init__(self, models: ModelClass, candidates: CandidateTable | None, size: float | None) -> None:
+    def __init__(self, models: ModelClass, source: ToldSoFar, size: float | None) -> None:
         if models.kernels is not None:
             raise NotCertified(
                 "models with kernels can follow any rewards, so that nothing tells how large the noise is; give "
@@ -294,8 +348,9 @@ class ShapeCertifier(Certifier):
                 f"certificates for noise of unknown size are for models of at most {_WIDEST} features, and "
                 f"{_MOST_COLUMNS} columns together; got one with {widest}, and {models.n_columns} columns"
             )
-        super().__init__(models, candidates)
-        self._size = size if candidates is not None else None
+        super().__init__(models, source)
+        self._size = size if source.candidates is not None else None
+        self._checks: dict[float, tuple[int, ModelCheck]] = {}  # by delta: number of looks, and what they said
 
     @cached_property
     def _ledger(self) -> ShapeLedger:
@@ -307,26 +362,34 @@ class ShapeCertifier(Certifier):
         return ShapeLedger(self._models, typical, self._size)
 
     def check(self, delta: float) -> ModelCheck:
-        """Whether every model was ruled out, at the last look of the ledger's schedule."""
+        """Whether every model was ruled out, at the last look of the schedule; between looks nothing is done."""
         ledger = self._ledger
-        ledger.catch_up(self.told)
-        at = ledger.contradicted_at(delta)
-        rejected = np.flatnonzero(ledger.lasting > np.log(1.0 / delta))
-        e_value = ledger.history[-1][1] if ledger.history else 0.0
-        trials = () if at is None else self._missed(int(np.argmin(ledger.lasting)), at)
-        against = () if at is None else ("models",)
-        return ModelCheck(delta, at is not None, at, max(e_value, 0.0), rejected, against, trials=trials)
+        if len(self.source) >= ledger.next_look:
+            ledger.catch_up(self.told)
+        looks, check = self._checks.get(delta, (-1, None))
+        if check is None or looks != len(ledger.history):
+            at = ledger.contradicted_at(delta)
+            rejected = np.flatnonzero(ledger.lasting > np.log(1.0 / delta))
+            e_value = ledger.history[-1][1] if ledger.history else 0.0
+            trials = () if at is None else self._missed(int(np.argmin(ledger.lasting)), at)
+            against = () if at is None else ("models",)
+            check = ModelCheck(delta, at is not None, at, max(e_value, 0.0), rejected, against, trials=trials)
+            self._checks[delta] = len(ledger.history), check
+        return check
 
     def _missed(self, j: int, at: int) -> tuple[int, ...]:
-        """Positions of the rewards up to `at` that model j misses most."""
-        rest = self._ledger.fits(DELTA).residuals_of(j, self.told.rows[:at], self.told.rewards[:at])
+        """Positions of the rewards up to `at` that model j, fitted to them, misses most."""
+        features, rewards = self.told.rows[:at, self._models.groups[j]], self.told.rewards[:at]
+        if self._models.intercept:
+            features, rewards = features - features.mean(axis=0), rewards - rewards.mean()
+        rest = rewards - features @ np.linalg.lstsq(features, rewards)[0]
         return tuple(sorted(np.argsort(-np.abs(rest), kind="stable")[:_SHOWN].tolist()))
 
     def plausible(self, delta: float) -> PlausibleFits:
         """The models that were never ruled out at level delta; NotCertified while nothing is said of one of them."""
         ledger = self._ledger
         ledger.catch_up(self.told)
-        ledger.look()
+        ledger.look(delta)
         local = ledger.plausible(delta)
         if local.size == 0:
             raise NotCertified("none of the models explains the rewards")
@@ -349,19 +412,17 @@ class SharedCertifier(Certifier):
     """
 
     def __init__(self, stated: StatedCertifier, shape: ShapeCertifier) -> None:
-        super().__init__(stated._models, stated._candidates)
+        super().__init__(stated._models, stated.source)
         self._stated, self._shape = stated, shape
 
     def check(self, delta: float) -> ModelCheck:
         """The first of the two that is contradicted; if neither is, what both say."""
-        self._stated.told = self._shape.told = self.told
         first, second = self._stated.check(0.5 * delta), self._shape.check(0.5 * delta)
         check = second if second.contradicted and not first.contradicted else first
         return replace(check, delta=delta, rejected=np.union1d(first.rejected, second.rejected))
 
     def plausible(self, delta: float) -> PlausibleFits:
         """What neither rules out; the numbers alone while there are too few rewards for the shape."""
-        self._stated.told = self._shape.told = self.told
         first = self._stated.plausible(0.5 * delta)
         try:
             both = first.both(self._shape.plausible(0.5 * delta))

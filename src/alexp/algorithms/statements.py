@@ -49,22 +49,29 @@ class ModelCheck:
     trials: tuple[int, ...] = ()
 
     @property
-    def text(self) -> str:
-        """One sentence."""
+    def verdict(self) -> str:
+        """The sentence without details."""
         if not self.checked:
             return "not checked: so many models and rewards would take too long"
         if not self.contradicted:
             return "the rewards do not contradict what is assumed"
+        return "none of the models explains the rewards" if self.trials else "the rewards contradict what is assumed"
+
+    @property
+    def text(self) -> str:
+        """One sentence."""
+        if not self.contradicted:
+            return self.verdict
+        found = f"{self.verdict}, first after {self.at} of them"
         if self.trials:
-            most = ", ".join(map(str, self.trials))
-            return f"none of the models explains the rewards, first after {self.at} of them; trials {most} say so most"
+            return f"{found}; trials {', '.join(map(str, self.trials))} say so most"
         told = {
             "noise": "noise_std is too small, or what the models leave out looks like more noise",
             "bound": "the bound is too small",
             "models": "none of the models is true, and neither more noise nor a larger bound would explain it",
         }
         causes = "; or ".join(told[cause] for cause in self.speaks_against)
-        return f"the rewards contradict what is assumed, first after {self.at} of them: {causes}"
+        return f"{found}: {causes}"
 
     def __str__(self) -> str:
         return self.text
@@ -127,7 +134,8 @@ class StopReport:
             text = f"{described(self.x)} is probably within {self.epsilon:.3g} of the best candidate, by an estimate"
             return f"{text} without a guarantee: {self.reason}"
         times = 100.0 * (1.0 - self.delta)
-        text = f"No candidate is better than {described(self.x)} by more than {self.epsilon:.3g}"
+        text = f"No candidate is better than {described(self.x)}"
+        text += f" by more than {self.epsilon:.3g}" if self.epsilon > 0.0 else ""
         if self.between_candidates is not None:
             text += f", and no point between the candidates by more than {self.epsilon + self.between_candidates:.3g}"
         text += f", in at least {times:g} of 100 such runs, {self.rests_on}"
@@ -142,8 +150,13 @@ def described(x: Action) -> str:
 
     >>> described(0.25), described(np.array([1.0, 2.5])), described("water")
     ('0.25', '(1, 2.5)', 'water')
+    >>> described({"id": "r068", "temperature": 116.4})
+    'r068'
     """
-    if hasattr(x, "items"):  # a row of a table
+    if hasattr(x, "items") and len(x):  # a row of a table
+        first, name = next(iter(x.items()))
+        if str(first).lower() in ("id", "name"):
+            return described(name)
         text = ", ".join(f"{key} = {described(value)}" for key, value in x.items())
     elif isinstance(x, np.ndarray | list | tuple) and np.ndim(x) == 1:
         text = f"({', '.join(described(value) for value in x)})"

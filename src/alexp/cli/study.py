@@ -752,7 +752,7 @@ def _statements(study: Study) -> Iterator[str]:
         try:
             yield f"models: {study.check_models()}"
         except NotCertified as error:
-            yield f"models: {error}"
+            yield f"models: not checked: {error}"
 
 
 def _unseen(study: Study) -> list[int]:

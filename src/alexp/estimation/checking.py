@@ -36,10 +36,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from itertools import product
+from math import ceil
 
 import numpy as np
 
 from alexp.common.arrays import BoolArray, FloatArray, IntArray
+from alexp.estimation._shape_kernels import extend_factors, foresee
 from alexp.estimation.factory import posteriors
 from alexp.problem.models import ModelClass
 from alexp.problem.offers import Reference
@@ -55,6 +57,11 @@ _MOST_RIDGES = 100_000  # models beyond which the first has to do
 _NOISES, _BOUNDS = (2.0, 4.0, 10.0), (10.0, 100.0)  # multiples of what was stated that might explain a contradiction
 
 
+def next_look(t: int, every: int, ratio: float) -> int:
+    """The number of rewards at which models are looked at after t: every one up to `every`, then `ratio` apart."""
+    return t + 1 if t < every else ceil(ratio * t)
+
+
 class Rewards:
     """Rewards in the order of tells: candidates (t,), rewards (t,) and features (t, P).
 
@@ -67,9 +74,20 @@ class Rewards:
     def __len__(self) -> int:
         return int(self.indices.size)
 
-    def only(self, kept: BoolArray) -> Rewards:
+    def only(self, kept: BoolArray | slice) -> Rewards:
         """Some of them."""
         return Rewards(self.indices[kept], self.rewards[kept], self.rows[kept])
+
+    def followed_by(self, others: Rewards) -> Rewards:
+        """These, and then the others."""
+        parts = [(self.indices, others.indices), (self.rewards, others.rewards), (self.rows, others.rows)]
+        return Rewards(*(np.concatenate(pair) for pair in parts))
+
+    def begin_with(self, others: Rewards) -> bool:
+        """Whether the first of them are the others."""
+        k = len(others)
+        same = self.indices[:k].tobytes() == others.indices.tobytes()
+        return same and self.rewards[:k].tobytes() == others.rewards.tobytes()
 
 
 class Following(ABC):
@@ -89,9 +107,9 @@ class Following(ABC):
 
     def catch_up(self, told: Rewards) -> None:
         """Take in what was told since the last time."""
-        before, seen = self._told, slice(self._n_seen)
-        same = np.array_equal(told.indices[seen], before.indices[seen])
-        if not same or not np.array_equal(told.rewards[seen], before.rewards[seen]):
+        if told is self._told and self._n_seen == len(told):
+            return
+        if not told.begin_with(self._told.only(slice(self._n_seen))):
             self.restart()
             self._n_seen = 0
         self._told = told
@@ -145,8 +163,8 @@ class Alternative:
         c, room = len(signal), 16
         self._rows = np.empty((room, len(columns)))  # features of the rewards learned from
         self._indices: IntArray = np.empty(room, dtype=np.int64)
-        self._white = np.zeros((c, room, room))  # inverse Cholesky factors of the covariances
-        self._values = np.zeros((c, room))  # what they make of the rewards: independent standard normals, supposedly
+        self._factors = np.zeros((c, _packed(room)))  # Cholesky factors of the covariances, row by row
+        self._values = np.zeros((c, room))  # their inverses times the rewards: independent standard normals, supposedly
         self._frozen: dict[int, tuple[FloatArray, FloatArray]] = {}  # predictions once nothing is learned any more
         self.n_trained = 0
         self.log_density = 0.0
@@ -183,46 +201,31 @@ class Alternative:
         signal, effect = self._signal[:, None, None], self._effect[:, None, None]
         return np.asarray(signal * self._similarities(rows, x) + effect * (own[:, None] == indices))
 
-    def _solved(self, x: FloatArray, indices: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Whitened covariances with the rewards learned (C, t, k), and means (C, k)."""
-        t = self.n_trained
-        cross = self._covariance(self._rows[:t], self._indices[:t], x, indices)
-        solved = np.matmul(self._white[:, :t, :t], cross)
-        return solved, np.matmul(self._values[:, None, :t], solved)[:, 0]
-
     def _foreseen(self, x: FloatArray, index: int) -> tuple[FloatArray, FloatArray]:
         """Mean and variance of a reward (C,) from all that was learned; nothing is learned any more."""
         if index in self._frozen:
             return self._frozen[index]
-        rows, indices = x[None], np.array([index])
-        solved, mean = self._solved(rows, indices)
-        prior = self._covariance(rows, indices, rows, indices)[:, 0, 0]
-        found = mean[:, 0], np.maximum(prior - np.square(solved).sum(axis=1)[:, 0], 0.0) + self._noise
+        t, row, own = self.n_trained, x[None], np.array([index])
+        cross = self._covariance(row, own, self._rows[:t], self._indices[:t])
+        prior = self._covariance(row, own, row, own)[:, 0, 0]
+        mean, variance = np.empty_like(prior), np.empty_like(prior)
+        foresee(np.ascontiguousarray(cross[:, 0]), prior, self._noise, self._factors, self._values, mean, variance)
         if index >= 0:  # others never come again
-            self._frozen[index] = found
-        return found
+            self._frozen[index] = mean, variance
+        return mean, variance
 
     def _learn(self, x: FloatArray, indices: IntArray, y: FloatArray, counted: bool) -> None:
-        """With covariance [[K, c], [c', D]] of rewards learned and new, the inverse factor of D - c'K^-1 c is added."""
         t, k = self.n_trained, indices.size
         while t + k > len(self._rows):
             self._grow()
-        solved, mean = self._solved(x, indices)
-        rest = self._covariance(x, indices, x, indices) - np.matmul(solved.transpose(0, 2, 1), solved)
-        diagonal = np.arange(k)
-        rest[:, diagonal, diagonal] = np.maximum(rest[:, diagonal, diagonal], 0.0) + self._noise[:, None]
-        factor = np.linalg.cholesky(rest)
-        inverse = np.linalg.inv(factor)
-        value = np.matmul(inverse, (y - mean)[:, :, None])[:, :, 0]
+        self.n_trained, new = t + k, slice(t, t + k)
+        self._rows[new], self._indices[new] = x, indices
+        known = slice(self.n_trained)
+        covariance = np.ascontiguousarray(self._covariance(x, indices, self._rows[known], self._indices[known]))
+        squares, log_volumes = np.zeros((2, len(self._signal)))
+        extend_factors(covariance, self._noise, y, self._factors, self._values, squares, log_volumes)
         if counted:
-            volumes = 2.0 * np.log(factor[:, diagonal, diagonal]).sum(axis=1)
-            with np.errstate(over="ignore"):
-                self._count(k, np.square(value).sum(axis=1), volumes)
-        new = slice(t, t + k)
-        self._rows[new], self._indices[new], self._values[:, new] = x, indices, value
-        before = np.matmul(solved.transpose(0, 2, 1), self._white[:, :t, :t])
-        self._white[:, new, :t], self._white[:, new, new] = -np.matmul(inverse, before), inverse
-        self.n_trained = t + k
+            self._count(k, squares, log_volumes)
 
     def _grow(self) -> None:
         t = len(self._rows)
@@ -230,7 +233,12 @@ class Alternative:
         self._rows = np.concatenate([self._rows, np.empty((room - t, self._rows.shape[1]))])
         self._indices = np.concatenate([self._indices, np.empty(room - t, dtype=np.int64)])
         self._values = np.pad(self._values, ((0, 0), (0, room - t)))
-        self._white = np.pad(self._white, ((0, 0), (0, room - t), (0, room - t)))
+        self._factors = np.pad(self._factors, ((0, 0), (0, _packed(room) - _packed(t))))
+
+
+def _packed(t: int) -> int:
+    """Entries of a triangle of t rows."""
+    return t * (t + 1) // 2
 
 
 class Null:
@@ -314,7 +322,7 @@ class Monitor(Following):
             self._null.update(row, y)
         if t < self._next:
             return
-        self._next = t + 1 if t < _EVERY_TIME else int(np.ceil(_RATIO * t))
+        self._next = next_look(t, _EVERY_TIME, _RATIO)
         if counted:
             self._history.append((t, log_density))
             self._smallest.append(self._null.compare(log_density))

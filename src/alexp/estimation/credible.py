@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from alexp.common.arrays import FloatArray
+from alexp.common.arrays import FloatArray, IntArray
 from alexp.estimation._shape_kernels import penalised
 from alexp.estimation.checking import Rewards
 from alexp.estimation.factory import posteriors
@@ -105,31 +105,27 @@ def log_odds_of_a_constant(models: ModelClass, norms: FloatArray, told: Rewards)
         return 0.0
     if not told.rewards.any():
         return 0.0
-    sizes = np.where(norms > 0.0, norms, 1.0) * models.scales
-    values = np.column_stack([told.rows, np.ones(len(told)), told.rewards])
-    products = values.T @ values
-    with_one = [_log_evidence(models, sizes, len(told), products, level) for level in _LEVELS]
-    without = _log_evidence(models, sizes, len(told), products, None)
-    return float(np.logaddexp.reduce(with_one) - np.log(len(_LEVELS)) - without)
-
-
-def _log_evidence(models: ModelClass, sizes: FloatArray, t: int, products: FloatArray, level: float | None) -> float:
-    """Of all models and ratios together, up to a constant, with b0 the mean square of the t rewards.
-
-    `products` are those of the columns, of a column of ones and of the rewards; `level` is the prior variance of a
-    constant in units of that of the other coefficients' contribution, None for no constant.
-    """
-    columns, offsets = models.columns_flat, models.offsets
+    t, offsets = len(told), models.offsets
+    values = np.column_stack([told.rows, np.ones(t), told.rewards])
+    products, sizes = values.T @ values, np.where(norms > 0.0, norms, 1.0) * models.scales
     penalties = np.repeat(np.square(sizes), np.diff(offsets))
-    if level is not None:
-        columns = np.insert(columns, offsets[1:], models.n_columns)
-        penalties = np.insert(penalties, offsets[1:], 1.0 / level)
-        offsets = offsets + np.arange(models.n_models + 1)
-    shape = (_FINE_RATIOS.size, models.n_models)
-    residuals, volumes = np.empty(shape), np.empty(shape)
-    penalised(products, columns, offsets, penalties, _FINE_RATIOS, residuals, volumes)
-    scores = StudentEvidence(t, float(products[-1, -1]) / t).log_evidence(_FINE_RATIOS[:, None], residuals, volumes)
-    return float(np.logaddexp.reduce(scores, axis=None))
+    formula = StudentEvidence(t, float(products[-1, -1]) / t)  # b0 is the mean square of the rewards
+    members = np.tile(np.arange(models.n_models), _FINE_RATIOS.size)
+    ratios = np.repeat(_FINE_RATIOS, models.n_models)
+
+    def log_evidence(columns: IntArray, offsets: IntArray, penalties: FloatArray) -> float:
+        """Of all models and ratios together, up to a constant."""
+        residuals, volumes = np.empty((2, ratios.size))
+        penalised(products, members, columns, offsets, penalties, ratios, residuals, volumes)
+        scores = formula.log_evidence(ratios, residuals, volumes)
+        return float(scores.max() + np.log(np.exp(scores - scores.max()).sum()))
+
+    columns, later = np.insert(models.columns_flat, offsets[1:], models.n_columns), np.arange(models.n_models + 1)
+    with_one = [
+        log_evidence(columns, offsets + later, np.insert(penalties, offsets[1:], 1.0 / level)) for level in _LEVELS
+    ]
+    without = log_evidence(models.columns_flat, offsets, penalties)
+    return float(np.logaddexp.reduce(with_one) - np.log(len(_LEVELS)) - without)
 
 
 def residual_noise(models: ModelClass, rows: FloatArray, rewards: FloatArray) -> float | None:

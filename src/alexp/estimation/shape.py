@@ -49,8 +49,8 @@ from typing import NamedTuple
 import numpy as np
 
 from alexp.common.arrays import BoolArray, FloatArray, IntArray
-from alexp.estimation._shape_kernels import least_squares, penalised
-from alexp.estimation.checking import Alternative, Following
+from alexp.estimation._shape_kernels import add_products, least_squares, penalised
+from alexp.estimation.checking import Alternative, Following, next_look
 from alexp.estimation.posteriors import Envelope
 from alexp.problem.candidates import Choices
 from alexp.problem.models import ModelClass
@@ -61,7 +61,9 @@ RIVAL = 0.1  # share of the rival in the mixture
 FIRST, FIRST_WEIGHT = 7, 0.4  # t0, later where the first rewards are all the same; w
 COLLINEAR = 1e-11  # squared share of a column beside others below which it counts as their combination
 _ROUNDING = 1e-13  # of the sum of squares: residuals below are not looked into
-_EVERY_TIME, _RATIO = 12, 1.15  # rewards after each of which models are looked at; later looks are this much apart
+_TINY = float(np.finfo(np.float64).tiny)
+_LOOKS_APART, _RIVAL_FROM = 1.2, 12  # ratio of the numbers of rewards at which models are looked at; the rival
+_LEFT_OUT = 0.01  # share of the mixture that components may have which are left out between looks
 # The rival: squared lengthscales of functions of single columns, and of all, in units of their spread; variance of the
 # linear part; how many columns have functions of their own; ratios of noise, and of own effects.
 _LENGTHS, _LINEAR, _MOST_BENT = (0.4, 0.5), 3.0, 64
@@ -83,6 +85,26 @@ def student_log_density(
     return np.asarray(rest - shape * np.log1p(0.5 * squares) - 0.5 * log_volumes)
 
 
+class Components(NamedTuple):
+    """Parts of the mixture of models: model, ratio of noise and logarithm of its share, (k,) each."""
+
+    model: IntArray
+    ratio: FloatArray
+    log_share: FloatArray
+
+    def without_small(self, logs: FloatArray) -> Components:
+        """Those that matter, given all densities (k,): the others have a small share of the sum together."""
+        shares = np.exp(logs - logs.max())
+        kept = shares >= _LEFT_OUT / shares.size * shares.sum()
+        return Components(*(part[kept] for part in self))
+
+
+def log_sum(logs: FloatArray) -> float:
+    """Logarithm of the sum of exponentials."""
+    largest = float(logs.max())
+    return largest + log(float(np.exp(logs - largest).sum()))
+
+
 class Sums:
     """Weighted sums of products of P columns and the reward, (P + 1, P + 1); about their means if centred."""
 
@@ -92,13 +114,8 @@ class Sums:
 
     def add(self, values: FloatArray, weight: float = 1.0) -> None:
         """Take in the columns and the reward of one action, (P + 1,)."""
-        before, self.weight = self.weight, self.weight + weight
-        if self.centred:
-            difference = values - self.mean
-            self.mean = self.mean + difference * (weight / self.weight)
-            weight *= before / self.weight
-            values = difference
-        self.products += np.outer(weight * values, values)
+        add_products(self.products, self.mean, values, self.weight, weight, self.centred)
+        self.weight += weight
 
 
 class FreeProcesses(Alternative):
@@ -141,7 +158,9 @@ class LedgerUnits(NamedTuple):
 
     def of(self, row: FloatArray, y: float) -> FloatArray:
         """The columns and the reward of an action in these units."""
-        return np.asarray((np.append(row, y) - self.centre) / self.size)
+        values = np.empty(row.size + 1)
+        values[:-1], values[-1] = row, y
+        return np.asarray((values - self.centre) / self.size)
 
 
 class ShapeLedger(Following):
@@ -158,11 +177,13 @@ class ShapeLedger(Following):
     def __init__(self, models: ModelClass, typical: FloatArray | None, size: float | None = None) -> None:
         self._models, self._typical, self._size = models, typical, size if typical is not None else None
         prior = models.log_prior - np.logaddexp.reduce(models.log_prior)
-        self._log_prior = prior - log(RATIOS.size)
+        ratios = np.repeat(RATIOS, prior.size)
+        self._components = Components(
+            np.tile(np.arange(prior.size), RATIOS.size), ratios, np.tile(prior - log(RATIOS.size), RATIOS.size)
+        )
         sizes = np.diff(models.offsets)
-        self._penalties = np.repeat(sizes, sizes).astype(
-            np.float64
-        )  # a priori the rewards of a model have variance one
+        # A priori the rewards of a model have variance one.
+        self._penalties = np.repeat(sizes, sizes).astype(np.float64)
         super().__init__()
 
     def restart(self) -> None:
@@ -176,7 +197,8 @@ class ShapeLedger(Following):
         self.residuals, self.ranks = np.zeros(m), np.zeros(m, dtype=np.int64)
         self.largest = self.lasting = np.full(m, -np.inf)  # max over times of log E_j, and over those of the schedule
         self.history: list[tuple[int, float]] = []  # times of the schedule, min_j max_s<=t log E_j(s)
-        self._next, self._looked_at = 1, 0
+        self.next_look, self._rival_next, self._looked_at = 1, _RIVAL_FROM, (0, 0.0)
+        self._weighty = self._components  # what the mixture has between looks
 
     @property
     def n_counted(self) -> int:
@@ -191,9 +213,13 @@ class ShapeLedger(Following):
                 self._fix_units(np.array([row for _, _, row in self._early]), np.array(rewards))
             return
         self._take(index, y, row, 1.0)
-        if t >= self._next:
-            self._next = t + 1 if t < _EVERY_TIME else int(np.ceil(_RATIO * t))
-            self._look(self._rival_log_density() - self._before[1])
+        if t >= self.next_look:
+            self.next_look, rival = next_look(t, FIRST, _LOOKS_APART), -inf
+            if t >= self._rival_next:
+                self._rival_next, rival = self.next_look + 1, self._rival_log_density() - self._before[1]
+            densities = self._log_densities(self._components)
+            self._weighty = self._components.without_small(densities)
+            self._look(np.arange(self._models.n_models), log_sum(densities), rival)
             self.lasting = self.largest
             self.history.append((t, float(self.largest.min())))
 
@@ -214,7 +240,7 @@ class ShapeLedger(Following):
         self._spread[:-1, :-1] = scaled @ scaled.T / known.shape[1]
         for index, y, row in self._early:
             self._take(index, y, row, FIRST_WEIGHT)
-        self._before = self._models_log_density(), self._rival_log_density()
+        self._before = log_sum(self._log_densities(self._components)), self._rival_log_density()
         self.n_first, self._early = self.n_told, []
 
     def _take(self, index: int, y: float, row: FloatArray, weight: float) -> None:
@@ -225,18 +251,15 @@ class ShapeLedger(Following):
         self._waiting.append((index, values))
         self.weighted.add(values, weight)
 
-    def _models_log_density(self) -> float:
-        """Of all rewards, the first included, under the mixture of all models."""
+    def _log_densities(self, parts: Components) -> FloatArray:
+        """Of all rewards, the first included, under parts of the mixture of models, times their shares, (k,)."""
         t, lead = self.n_told, int(self._models.intercept)
-        shape = (RATIOS.size, self._models.n_models)
-        residuals, volumes = np.empty(shape), np.empty(shape)
+        residuals, volumes = np.empty((2, parts.ratio.size))
         groups = self._models.columns_flat, self._models.offsets, self._penalties
-        penalised(self._all.products, *groups, RATIOS, residuals, volumes)
+        penalised(self._all.products, parts.model, *groups, parts.ratio, residuals, volumes)
         n = t - lead
-        logs = student_log_density(n, residuals / RATIOS[:, None], volumes + n * np.log(RATIOS)[:, None], lead, log(t))
-        logs = logs + self._log_prior
-        largest = float(logs.max())
-        return largest + log(float(np.exp(logs - largest).sum()))
+        logs = student_log_density(n, residuals / parts.ratio, volumes + n * np.log(parts.ratio), lead, log(t))
+        return np.asarray(logs + parts.log_share)
 
     def _rival_log_density(self) -> float:
         """Of all rewards, under processes that need no model; its constant is about the mean of the first rewards."""
@@ -246,40 +269,46 @@ class ShapeLedger(Following):
             self._waiting = []
         return self._rival.log_density
 
-    def look(self) -> None:
-        """Bring log A_t, least squares and e-values up to the last reward.
+    def look(self, delta: float) -> None:
+        """Bring log A_t, and least squares and e-values of models not ruled out at level delta, up to the last reward.
 
         Every run is looked at on the same schedule. A look between leaves no trace: statements depend on the rewards
-        alone, not on when one asked. It leaves out the rival, which makes A_t smaller and the statement no less valid.
+        alone, not on when one asked. It leaves out the rival and what had little weight at the last look of the
+        schedule, which makes A_t smaller and the statement no less valid.
         """
-        if self._looked_at < self.n_told and self.n_counted:
-            self._look(-inf)
+        if self.n_counted and self._looked_at not in ((self.n_told, 0.0), (self.n_told, delta)):
+            members = np.flatnonzero(self.lasting <= log(1.0 / delta))
+            self._look(members, log_sum(self._log_densities(self._weighty)), -inf)
+            self._looked_at = self.n_told, delta
 
-    def _look(self, rival: float) -> None:
-        self._looked_at = self.n_told
-        models = self._models_log_density() - self._before[0]
+    def _look(self, members: IntArray, models: float, rival: float) -> None:
+        self._looked_at, models = (self.n_told, 0.0), models - self._before[0]
         self.log_density = float(np.logaddexp(models + log(1.0 - RIVAL), rival + log(RIVAL)))
         self.log_density += 0.5 * self.n_first * log(1.0 - FIRST_WEIGHT)
-        groups = self._models.columns_flat, self._models.offsets
-        least_squares(self.weighted.products, *groups, COLLINEAR, self.residuals, self.ranks)
-        self.ranks += int(self._models.intercept)
-        floor = _ROUNDING * max(float(self.weighted.products[-1, -1]), float(np.finfo(np.float64).tiny))
-        self.residuals = np.maximum(self.residuals, floor)
-        n = self.n_counted
-        least = self._bounded_residuals(np.where(self.n_told > self.ranks, self.residuals, 0.0))
+        residuals, ranks = self._least_squares(members, self.weighted.products)
+        ranks += int(self._models.intercept)
+        residuals = np.maximum(residuals, _ROUNDING * max(float(self.weighted.products[-1, -1]), _TINY))
+        self.residuals[members], self.ranks[members], n = residuals, ranks, self.n_counted
+        least = self._bounded_residuals(members, np.where(self.n_told > ranks, residuals, 0.0))
         with np.errstate(divide="ignore"):
-            now = self.log_density + 0.5 * n * np.log(2.0 * pi * e * least / n)
-        self.largest = np.maximum(self.lasting, now)
+            now = self.log_density + 0.5 * n * np.log(2.0 * pi * e / n * least)
+        self.largest = self.lasting.copy()
+        self.largest[members] = np.maximum(self.largest[members], now)
 
-    def _bounded_residuals(self, least: FloatArray) -> FloatArray:
-        """Lower bounds on the sums of squares (M,) over coefficients that keep the bound on rewards, if there is one.
+    def _least_squares(self, members: IntArray, products: FloatArray) -> tuple[FloatArray, IntArray]:
+        """Smallest sums of squares and ranks of some of the models, (k,) each."""
+        residuals, ranks = np.empty(members.size), np.empty(members.size, dtype=np.int64)
+        groups = self._models.columns_flat, self._models.offsets
+        least_squares(products, members, *groups, COLLINEAR, residuals, ranks)
+        return residuals, ranks
+
+    def _bounded_residuals(self, members: IntArray, least: FloatArray) -> FloatArray:
+        """Lower bounds on the sums of squares (k,) over coefficients that keep the bound on rewards, if there is one.
 
         min RSS over theta'K theta <= B^2 is at least min (RSS + r theta'K theta) - r B^2, for every r.
         """
         for weight in self.weights(1.0)[1:]:
-            bounded, ranks = np.empty_like(least), np.empty_like(self.ranks)
-            products = self.weighted.products + weight * self._spread
-            least_squares(products, self._models.columns_flat, self._models.offsets, COLLINEAR, bounded, ranks)
+            bounded, _ = self._least_squares(members, self.weighted.products + weight * self._spread)
             least = np.maximum(least, bounded - weight * self._bound)
         return least
 
@@ -434,10 +463,3 @@ class LeastSquares:
             gaps[k] = unit * float(self._ends(j, radius, features, 0.0)[1].max())
             estimates[k] = unit * float((self._solve(j).coefficients @ features).max())
         return np.maximum(gaps, 0.0), estimates
-
-    def residuals_of(self, j: int, rows: FloatArray, rewards: FloatArray) -> FloatArray:
-        """What model j leaves of the rewards (t,) at dictionary rows (t, P)."""
-        lead = self._models.intercept
-        features = self._features(j, rows.T, self._mean if lead else np.zeros_like(self._mean))
-        mean = float(self._units.size[-1]) * (self._solve(j).coefficients @ features)
-        return np.asarray(rewards - mean - (float(self._mean[-1]) if lead else 0.0))

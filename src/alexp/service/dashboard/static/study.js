@@ -212,7 +212,7 @@ function fillLeaders(place, view) {
     place,
     h("h3", { id: "leaders" }, "The leading models"),
     table("The leading models", headings, rows, [1, ...(chose ? [2] : [])]),
-    h("p", { class: "hint" }, out),
+    view.n_models > 1 && h("p", { class: "hint" }, out),
     standing.memories.map(({ sentence }) => h("p", {}, sentence)),
   );
 }
