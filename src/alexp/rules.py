@@ -252,7 +252,8 @@ class Matching(Rule):
     For logs that others will learn from. Sharpness 1 is Thompson sampling with its propensities integrated; more of it
     mostly has less regret, and more runs that stay with a wrong choice. So does a `width` below 1, by which the
     deviations of every component are multiplied. With probability 1 - `share` the choice of "ucb" is played instead:
-    regret falls towards that of "ucb", and importance weights of other choices grow by up to 1 / `share`.
+    regret falls towards that of "ucb", and importance weights of other choices grow by up to 1 / `share`. Only rewards
+    change probabilities, pending trials do not.
     """
 
     sharpness: float = 1.0
@@ -271,7 +272,7 @@ class Matching(Rule):
         shares = (chances / chances.max()) ** self.sharpness
         shares /= shares.sum()
         if self.share < 1.0:
-            best = upper_confidence(*belief.moments(round), UCB().width(belief.n_told + 1))
+            best = upper_confidence(*belief.moments(round.settled), UCB().width(belief.n_told + 1))
             shares *= self.share
             shares[best] += 1.0 - self.share
         return Weighted(np.arange(len(round)), shares)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from functools import cached_property, partial
 from itertools import pairwise
 from math import gcd
@@ -457,6 +458,15 @@ class Round:
 
     def __len__(self) -> int:
         return int(self.indices.size if self._but is None else self._candidates.n_candidates - self._but.size)
+
+    @property
+    def settled(self) -> Round:
+        """The same choices with nothing pending."""
+        if not self.pending.trials.size:
+            return self
+        out = copy(self)
+        out.pending, out.key = NOTHING, (self.key or b"") + b" settled"
+        return out
 
     def candidate(self, position: int) -> int:
         """The number of the candidate at a position."""
