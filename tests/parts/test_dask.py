@@ -11,15 +11,18 @@ from tests.parts.holding import linear_rewards, mixture, play, tables
 
 distributed = pytest.importorskip("distributed")
 arrays = pytest.importorskip("dask.array")
+dask = pytest.importorskip("dask")
 arrow = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
 
 
 @pytest.fixture(scope="module")
 def client():
-    cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50)
-    with cluster, distributed.Client(cluster) as own:
-        yield own
+    # A cluster gives up a worker that is gone 15 s after it was lost, even if it has come back and was killed again.
+    with dask.config.set({"distributed.deploy.lost-worker-timeout": "1h"}):
+        cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50)
+        with cluster, distributed.Client(cluster) as own:
+            yield own
 
 
 def as_parquet(given, folder):
