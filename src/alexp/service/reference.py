@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from functools import cache
 from html import escape
@@ -45,7 +46,7 @@ def page(openapi: State) -> str:
             text = "\n".join(_operation(openapi, method.upper(), path, operation))
             by_tag.setdefault(operation.get("tags", ["dashboard"])[0], []).append(text)
     sections = "\n".join(f"<h2>{escape(tag)}</h2>\n" + "\n".join(texts) for tag, texts in by_tag.items())
-    about = "".join(f"<p>{escape(part)}</p>" for part in openapi["info"]["description"].split("\n\n"))
+    about = _paragraphs(openapi["info"]["description"])
     title = f"{openapi['info']['title']} {openapi['info']['version']}"
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}: routes</title>'
@@ -57,7 +58,7 @@ def page(openapi: State) -> str:
 
 def _operation(openapi: State, method: str, path: str, operation: State) -> Iterator[str]:
     yield f"<details><summary><code>{method} {escape(path)}</code> {escape(operation.get('summary', ''))}</summary>"
-    yield "".join(f"<p>{escape(part)}</p>" for part in operation.get("description", "").split("\n\n") if part)
+    yield _paragraphs(operation.get("description", ""))
     rows = [
         (f"{one['name']} ({one['in']})", _kind(one["schema"]), one.get("description", ""))
         for one in operation.get("parameters", [])
@@ -75,6 +76,16 @@ def _operation(openapi: State, method: str, path: str, operation: State) -> Iter
     for example in schema.get("examples", []):
         yield f"<pre>{escape(json.dumps(example, indent=2))}</pre>"
     yield f"<p>Answers: {', '.join(sorted(operation['responses']))}.</p></details>"
+
+
+def _paragraphs(text: str) -> str:
+    """Paragraphs of plain text, with what is between backticks as code.
+
+    >>> _paragraphs("One `key`.")
+    '<p>One <code>key</code>.</p>'
+    """
+    marked = re.sub("`([^`]+)`", r"<code>\1</code>", escape(text))
+    return "".join(f"<p>{part}</p>" for part in marked.split("\n\n") if part)
 
 
 def _name(schema: State) -> str:
