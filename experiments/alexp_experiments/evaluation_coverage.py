@@ -50,7 +50,7 @@ WAYS: Ways = {
 }
 OWN: Ways = {
     **{f"ips, {method}": (ope.ips, {"method": method}) for method in METHODS},
-    # Of "matching": 1% of even play, at most 6 candidates.
+    # Of the mixture: 1% of even play, at most 6 candidates.
     **{f"dr, {method}, floor": (ope.dr, {"method": method, "floor": 0.01 / 6}) for method in METHODS},
 }
 IID = ("i.i.d., at the end", "i.i.d., every round")
@@ -171,9 +171,9 @@ def own_value(policy: Sequence[FloatArray], chances: Sequence[FloatArray]) -> fl
 
 
 def own_algorithm(name: str, seed: int, **options: Any) -> Algorithm:
-    """A logger by name: "matching", "exploring", "alexp" or "linucb"."""
+    """A logger by name: "mixture", "exploring", "alexp" or "linucb"."""
     models, domain = ModelClass.from_blocks({"first": 3, "second": 2}, intercept=True), Candidates()
-    if name == "matching":
+    if name == "mixture":
         return EvidenceMixture(models, domain, random_state=seed, **options)
     if name == "exploring":
         return EvidenceMixture(models, domain, random_state=seed, rule="ucb", gamma=0.5, **options)
@@ -275,7 +275,7 @@ def _counted(columns: Iterable[tuple[str, str]], found: Iterable[Judged]) -> Fig
 
 
 def own_figures(
-    logs: int, rounds: int, seed: int, names: Sequence[str] = ("matching", "alexp"), workers: int | None = 1
+    logs: int, rounds: int, seed: int, names: Sequence[str] = ("mixture", "alexp"), workers: int | None = 1
 ) -> Figures:
     """The same for logs of this library's own algorithms."""
     runs = [(name, seed + k) for name in names for k in range(logs)]
@@ -298,7 +298,7 @@ def _own_log(run: tuple[str, int], rounds: int) -> Judged:
     log, new = ope.Log.from_frame(opt.log_frame()), [policy[i] for i in seen]
     moving = np.cumsum([new[t] @ chances[i] for t, i in enumerate(seen)]) / np.arange(1, rounds + 1)
     for way, (estimator, options) in OWN.items():
-        if name == "matching" or "floor" not in way:
+        if name == "mixture" or "floor" not in way:
             results[way].append(_judged(estimator, log, new, moving, value, options))
     _judge_iid(results, log, new, value)
     return results

@@ -101,7 +101,7 @@ def own_part(seed: int, rounds: int = OWN_ROUNDS) -> dict[str, list[ReadLog]]:
     """The verdict on one log of `EvidenceMixture`, which plays itself, against even play."""
     rows, chances = own_problem()
     rng = np.random.default_rng([seed, 2])
-    opt = own_algorithm("matching", seed)
+    opt = own_algorithm("mixture", seed)
     gains = np.empty(rounds)
     for t in range(rounds):
         k = int(rng.integers(len(rows)))

@@ -73,8 +73,8 @@ class Belief(Protocol):
     def sample(self, round: Round, rng: np.random.Generator) -> FloatArray:
         """Rewards of all choices, (n,), under one draw from the posterior."""
 
-    def best_probabilities(self, round: Round, rng: np.random.Generator, width: float = 1.0) -> FloatArray:
-        """Posterior probability that each choice is the best, (n,), with deviations multiplied by `width`."""
+    def best_probabilities(self, round: Round, rng: np.random.Generator) -> FloatArray:
+        """Posterior probability that each choice is the best, (n,)."""
 
 
 class SeveralBeliefs(Protocol):
@@ -250,25 +250,22 @@ class Matching(Rule):
     """Every choice in proportion to the probability that it is the best, to the power `sharpness`.
 
     For logs that others will learn from. Sharpness 1 is Thompson sampling with its propensities integrated; more of it
-    mostly has less regret, and more runs that stay with a wrong choice. So does a `width` below 1, by which the
-    deviations of every component are multiplied. With probability 1 - `share` the choice of "ucb" is played instead:
-    regret falls towards that of "ucb", and importance weights of other choices grow by up to 1 / `share`. Only rewards
-    change probabilities, pending trials do not.
+    mostly has less regret, and more runs that stay with a wrong choice. With probability 1 - `share` the choice of
+    "ucb" is played instead: regret falls towards that of "ucb", and importance weights of other choices grow by up to
+    1 / `share`. Only rewards change probabilities, pending trials do not.
     """
 
     sharpness: float = 1.0
-    width: float = field(default=1.0, metadata={"added": True})
     share: float = field(default=1.0, metadata={"added": True})
     floor: ClassVar[float] = 0.01
 
     def __post_init__(self) -> None:
         positive("sharpness", self.sharpness)
-        positive("width", self.width)
         share("share", self.share)
 
     def play(self, belief: Belief, round: Round) -> Play:
         """A probability for every choice."""
-        chances = belief.best_probabilities(round, belief.rng(), self.width)
+        chances = belief.best_probabilities(round, belief.rng())
         shares = (chances / chances.max()) ** self.sharpness
         shares /= shares.sum()
         if self.share < 1.0:

@@ -14,6 +14,7 @@ import pytest
 import sqlalchemy as sa
 
 import alexp
+from alexp import ope
 from alexp.study import (
     LeaseError,
     Storage,
@@ -107,6 +108,7 @@ def test_it_plays_like_the_algorithm_in_memory(client, name, place):
     assert study.counts == {"trials": 7, "told": 6, "pending": 1, "abandoned": 0}
     own = load_study(name, place[0])
     pd.testing.assert_frame_equal(study.trials_dataframe(), own.trials_dataframe())
+    pd.testing.assert_frame_equal(study.log_frame(), own.log_frame())
     assert study.events() == own.events()
     assert study.events(since=3, limit=4) == own.events(since=3, limit=4)
     assert study.events(since=99) == []
@@ -404,6 +406,7 @@ def test_contexts(client, name, place):
     trial = fresh.ask(features={"a": np.eye(2), "b": np.ones((2, 1))}, ids=["u", "v"])
     assert trial.x in ("u", "v")
     fresh.tell(trial, 1.0)
+    assert fresh.log_frame()[["n", "ids"]].to_numpy().tolist() == [[2, None]]
 
 
 def test_a_budget_per_round_and_half_lives(client, name, place):
@@ -416,6 +419,14 @@ def test_a_budget_per_round_and_half_lives(client, name, place):
     own = load_study(name, place[0]).algorithm
     assert own.forget == (0.9, 1.0)
     assert own.spent == sum(trial.x == "high" for trial in played) <= 3.0
+    logs = [ope.Log.from_frame(one.log_frame()) for one in (study, own)]
+    assert logs[0].available == [None if one is None else one.tolist() for one in logs[1].available]
+    assert [0] in logs[0].available  # rounds in which only "low" could be paid
+    assert [context.tolist() for context in logs[1].contexts] == logs[0].contexts
+    assert logs[0].ids == logs[1].ids
+    found, same = (ope.verdict(log, "low") for log in logs)
+    assert found.interval == same.interval
+    assert found.verdict == "not yet"
 
 
 def test_the_list_of_studies(client, name, place):

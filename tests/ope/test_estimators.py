@@ -127,25 +127,6 @@ def test_predictable_regression_is_the_slow_one():
     assert ope.dr(log, policy, ridge=2.0).value == pytest.approx(expected, abs=1e-9)
 
 
-def test_crossfitting_leaves_a_round_out_of_its_own_prediction():
-    log, rows, index, rewards = with_rows()
-    policy = np.full((150, 3), 1 / 3)
-    other = rewards.copy()
-    other[0] += 1000.0
-    changed = ope.Log(other, log.propensities, index, 3, features=rows)
-    from alexp.ope.estimators import predictions
-
-    before, after = (predictions(one, "ridge", "crossfit", 1.0, 5, None) for one in (log, changed))
-    assert np.array_equal(before[0], after[0])
-    assert np.array_equal(before[5], after[5])  # of the same fold
-    assert not np.allclose(before[1], after[1])
-    good = ope.dr(log, policy, fit="crossfit").value
-    assert good == pytest.approx(5.0, abs=0.3)
-    assert ope.dr(log, policy, fit="crossfit", reward_range=(-20, 20)).interval == pytest.approx(
-        ope.ips(log, policy, reward_range=(-20, 20)).interval
-    )
-
-
 def test_predictions_need_the_features_of_all_candidates():
     policy = np.full((300, 4), 0.25)
     with pytest.raises(ValueError, match='log_features="all"'):

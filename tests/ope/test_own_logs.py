@@ -12,7 +12,7 @@ POLICY = own_policy(CHANCES)
 
 
 @pytest.mark.filterwarnings("ignore:weights pi/p average")
-@pytest.mark.parametrize("name", ["matching", "alexp"])
+@pytest.mark.parametrize("name", ["mixture", "alexp"])
 def test_intervals_hold_on_own_logs(name):
     held, widths = 0, []
     for seed in range(6):
@@ -28,10 +28,10 @@ def test_intervals_hold_on_own_logs(name):
 
 
 def test_all_features_make_dr_possible_and_a_frozen_algorithm_is_a_policy():
-    opt, seen = own_run("matching", 150, 3, log_features="all")
+    opt, seen = own_run("mixture", 150, 3, log_features="all")
     log = ope.Log.from_frame(opt.log_frame())
     assert np.array_equal(log.features[7], ROWS[seen[7]])
-    frozen, _ = own_run("matching", 60, 99)
+    frozen, _ = own_run("mixture", 60, 99)
     found = ope.dr(log, frozen, reward_range=(0, 1))
     by_hand = ope.dr(log, lambda r: frozen.policy(features=r.features), reward_range=(0, 1))
     assert found.value == by_hand.value
@@ -43,14 +43,14 @@ def test_all_features_make_dr_possible_and_a_frozen_algorithm_is_a_policy():
 
 
 def test_a_policy_that_has_learnt_from_the_log_is_warned_of():
-    opt, _ = own_run("matching", 40, 5, log_features="all")
+    opt, _ = own_run("mixture", 40, 5, log_features="all")
     log = ope.Log.from_frame(opt.log_frame())
     with pytest.warns(ope.LogWarning, match="has learnt from the rewards of this log"):
         ope.ips(log, opt)
 
 
 def test_chosen_features_are_not_enough_for_dr():
-    opt, _ = own_run("matching", 20, 5)
+    opt, _ = own_run("mixture", 20, 5)
     log = ope.Log.from_frame(opt.log_frame())
     with pytest.raises(ValueError, match='log_features="all"'):
         ope.dr(log, [np.full(n, 1.0 / n) for n in log.n])
@@ -65,7 +65,7 @@ def test_deterministic_logs_are_refused():
 
 @pytest.mark.parametrize("through", ["log", "text", "dsjson", "coba"])
 def test_logs_feed_other_algorithms(through):
-    opt, _ = own_run("matching", 50, 1, log_features="all")
+    opt, _ = own_run("mixture", 50, 1, log_features="all")
     waiting = opt.ask(features=ROWS[0])
     log = ope.Log.from_frame(opt.log_frame())
     assert log.left_out == {"without reward": 1, "without propensity": 0}
@@ -73,7 +73,7 @@ def test_logs_feed_other_algorithms(through):
         log = ope.from_coba(ope.to_coba(log))
     elif through != "log":
         log = ope.from_vw(ope.to_vw(log, through), through)
-    other = own_algorithm("matching", 7, log_features="all")
+    other = own_algorithm("mixture", 7, log_features="all")
     assert ope.feed(log, other) == 50
     again = ope.Log.from_frame(other.log_frame())
     usable = slice(0, waiting.id)

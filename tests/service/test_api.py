@@ -159,6 +159,8 @@ def test_a_table_means_what_it_says(http, where):
         (INTERVAL | {"models": {"family": "legendre", "degree": 100, "size": 50}}, "body.problem"),
         ({"kind": "box", "lower": [0], "upper": [1, 2], "models": {"family": "kernel"}}, "body.problem.lower"),
         (ARMS | {"arms": ["a", "a"]}, "body.problem.arms"),
+        (ARMS | {"arms": ["a", 3]}, "body.problem.arms[1]"),
+        (ARMS | {"correlation": 1.0}, "body.problem.correlation"),
         (BLOCKS | {"crossed": CROSSED["crossed"]}, "body.problem"),
         ({"kind": "candidates"}, "body.problem"),
     ],
@@ -186,6 +188,11 @@ def test_problems_that_are_wrong_are_refused(http, problem, field):
 )
 def test_settings_that_are_wrong_are_refused(http, more, field):
     assert create(http, "wrong", status=422, **more)["field"] == field
+
+
+def test_fields_of_their_own_are_no_settings(http):
+    got = create(http, "wrong", ARMS, status=422, settings={"cost": [1.0, 2.0]})
+    assert got["detail"] == "settings: 'cost' is a field of its own, beside settings"
 
 
 def test_settings_that_are_objects_are_given_by_kind(http, where):

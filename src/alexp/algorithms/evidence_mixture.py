@@ -174,10 +174,10 @@ class MixtureBelief:
             drawn = weighed(drawn, self.success_probabilities(round), float(drawn.min()))
         return drawn - self._run._price(round) if self._is_priced else drawn
 
-    def best_probabilities(self, round: Round, rng: np.random.Generator, width: float = 1.0) -> FloatArray:
+    def best_probabilities(self, round: Round, rng: np.random.Generator) -> FloatArray:
         """Posterior probability that each choice is the best, and succeeds where failures are known."""
         price = self._run._price(round) if self._is_priced else None
-        chances = self.mixture.chances(self.weights, round.choices, rng, width, price)
+        chances = self.mixture.chances(self.weights, round.choices, rng, price)
         return chances if self.success is None else chances * self.success_probabilities(round)
 
     def expected_improvement(self, round: Round, width: float) -> FloatArray:

@@ -375,15 +375,33 @@ class RemoteStudy:
 
         `state` is "told", "pending", "abandoned", "failed", "retracted", or "observed" for external measurements.
         """
+        rows = list(self._pages("trials"))
+        return self._frame(rows).assign(state=[row["state"] for row in rows])
+
+    def log_frame(self) -> pd.DataFrame:
+        """The trials with what their rounds offered, for off-policy evaluation; see `Algorithm.log_frame`.
+
+        Features, and ids of candidates that are no arms, stay with the service: their columns have None.
+        """
+        rows, info = list(self._pages("trials")), self.info()
+        own: dict[str, list[Any]] = {
+            "n": [row.get("n_candidates") or info["n_candidates"] for row in rows],
+            "context": [row.get("context") for row in rows],
+            "ids": [info["arms"] and info["arms"][: row["n_candidates"]] for row in rows],
+            "available": [row["available"] for row in rows],
+            "features": [None] * len(rows),
+        }
+        return self._frame(rows).assign(**own)
+
+    def _frame(self, rows: Sequence[State]) -> pd.DataFrame:
+        """Columns that all tables of trials have."""
         require("pandas")
         import pandas as pd  # slow to import, and needed here only
 
-        rows = list(self._pages("trials"))
         columns = {name: [row[name] for row in rows] for name in ("id", "index", "model", "explored", "propensity")}
         measured = [name for name in self._objectives if name not in self._known]
         columns |= _reward_columns([row["reward"] for row in rows], measured)
         columns |= {name: [row["x"][name] for row in rows] for name in self._known}
-        columns["state"] = [row["state"] for row in rows]
         frame = pd.DataFrame(columns)
         frame = frame.astype({name: kind for name, kind in _TYPES.items() if name in frame})
         frame.insert(1, "x", pd.Series([_action(row["x"], self._domain) for row in rows], dtype=None))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, get_args, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
-from alexp.common.arrays import BoolArray, FloatArray, IntArray
+from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.notebook import paragraph
-from alexp.common.validation import LARGEST, count, finite, fraction, one_of, positive
+from alexp.common.validation import LARGEST, finite, fraction, one_of, positive
 from alexp.common.warning import caution
 from alexp.ope._kernels import mixture_crossings
 from alexp.ope.log import AGREEMENT, Log, LoggedRound, LogWarning, NoOverlapError, Ragged, check_distributions
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 Range = tuple[float, float]
 Result = TypeVar("Result", bound="PolicyValue")
-Fit = Literal["predictable", "crossfit"]
-FITS: tuple[Fit, ...] = get_args(Fit)
 GROWTH = 1.1  # the regression is solved again when the number of rewards has grown by this factor
 SUSPICION = 1000.0  # odds against true propensities at which a warning is given
 
@@ -208,9 +206,7 @@ def dm(
     policy: Policy,
     *,
     model: object = "ridge",
-    fit: Fit = "predictable",
     ridge: float = 1.0,
-    folds: int = 5,
     reward_range: Range | None = None,
     floor: float | None = None,
     delta: float = 0.05,
@@ -222,11 +218,10 @@ def dm(
     it shows that q is wrong. Arguments as of `dr`.
     """
     pair = Pairing.of(log, policy, "policy", reward_range, floor, delta, method)
-    q = predictions(log, model, fit, ridge, folds, pair.limits)
+    q = predictions(log, model, ridge, pair.limits)
     value = float(np.mean(pair.policy.like(pair.policy.values * q.values).sums()))
     check_weights(pair.weights)
-    bets = pair.bets(q if fit == "predictable" else None)
-    return pair.result(PolicyValue, "dm", value, pair.bounds(bets), pair.weights)
+    return pair.result(PolicyValue, "dm", value, pair.bounds(pair.bets(q)), pair.weights)
 
 
 def dr(
@@ -234,9 +229,7 @@ def dr(
     policy: Policy,
     *,
     model: object = "ridge",
-    fit: Fit = "predictable",
     ridge: float = 1.0,
-    folds: int = 5,
     reward_range: Range | None = None,
     floor: float | None = None,
     delta: float = 0.05,
@@ -247,12 +240,9 @@ def dr(
     Parameters
     ----------
     model
-        "ridge": regression with a free constant on the features of all candidates (`log_features="all"`), or
-        predictions of your own, (n, K) or one vector per round; these must not come from the rewards of
-        their own or later rounds.
-    fit
-        "predictable": q of round t from rounds s < t, as adaptive logs need it. "crossfit": from all rounds but every
-        `folds`-th, also later ones; the interval then does not use q.
+        "ridge": regression with a free constant on the features of all candidates (`log_features="all"`), fitted
+        on earlier rounds; or predictions of your own, (n, K) or one vector per round, which must not come from the
+        rewards of their own or later rounds.
     ridge
         Penalty, in units of the variance of each column.
 
@@ -260,12 +250,11 @@ def dr(
     a bound that must hold for arbitrarily large weights.
     """
     pair = Pairing.of(log, policy, "policy", reward_range, floor, delta, method)
-    q = predictions(log, model, fit, ridge, folds, pair.limits)
+    q = predictions(log, model, ridge, pair.limits)
     known = pair.policy.like(pair.policy.values * q.values).sums()
     value = float(np.mean(known + pair.weights * (pair.rewards - q.at(pair.index))))
     check_weights(pair.weights)
-    bets = pair.bets(q if fit == "predictable" else None)
-    return pair.result(PolicyValue, "dr", value, pair.bounds(bets), pair.weights)
+    return pair.result(PolicyValue, "dr", value, pair.bounds(pair.bets(q)), pair.weights)
 
 
 def replay(
@@ -324,9 +313,7 @@ def compare(
     b: Policy,
     *,
     model: object = None,
-    fit: Fit = "predictable",
     ridge: float = 1.0,
-    folds: int = 5,
     reward_range: Range | None = None,
     floor: float | None = None,
     delta: float = 0.05,
@@ -339,8 +326,8 @@ def compare(
     """
     pair = Pairing.of(log, b, "b", reward_range, floor, delta, method)
     other = Pairing.of(log, a, "a", reward_range, floor, delta, method)
-    q = None if model is None else predictions(log, model, fit, ridge, folds, pair.limits)
-    return _difference(pair, other, q, usable=fit == "predictable")
+    q = None if model is None else predictions(log, model, ridge, pair.limits)
+    return _difference(pair, other, q)
 
 
 def verdict(
@@ -380,8 +367,8 @@ def verdict(
     return _difference(Pairing.of(log, policy, "policy", reward_range, None, delta, method), other)
 
 
-def _difference(pair: Pairing, other: Pairing, q: Ragged | None = None, usable: bool = False) -> PolicyDifference:
-    """The value of `pair` less that of `other`; q are predictions, which bounds may use or not."""
+def _difference(pair: Pairing, other: Pairing, q: Ragged | None = None) -> PolicyDifference:
+    """The value of `pair` less that of `other`; q are predictions."""
     change = pair.policy.like(pair.policy.values - other.policy.values)
     signed = pair.weights - other.weights
     value = float(np.mean(signed * pair.rewards))
@@ -393,7 +380,7 @@ def _difference(pair: Pairing, other: Pairing, q: Ragged | None = None, usable: 
         pair.index,
         pair.propensities,
         pair.unit(pair.rewards),
-        None if q is None or not usable else q.like(pair.unit(q.values)),
+        None if q is None else q.like(pair.unit(q.values)),
         pair.least,
         pair.most,
         difference=True,
@@ -747,18 +734,12 @@ def _warn_if_learnt_from(name: str, policy: object, log: Log) -> None:
         )
 
 
-def predictions(
-    log: Log, model: object, fit: Fit, ridge: float, folds: int, limits: tuple[float, float] | None
-) -> Ragged:
+def predictions(log: Log, model: object, ridge: float, limits: tuple[float, float] | None) -> Ragged:
     """Predicted rewards of all candidates in the rounds that can be used, in the units of the rewards.
 
-    model
-        "ridge", or predictions per round, (n, K) or a list of (n_t,), for all rounds of the log.
-    fit
-        "predictable": round t is predicted from rounds s < t. "crossfit": from the rounds whose number differs from t
-        modulo `folds`, later ones included.
+    `model` is "ridge", which predicts round t from rounds s < t, or predictions per round, (n, K) or a list of (n_t,),
+    for all rounds of the log.
     """
-    one_of("fit", fit, FITS)
     if not isinstance(model, str):
         if isinstance(model, np.ndarray) and model.ndim == 3 and model.shape[2] == 1:
             model = model[:, :, 0]  # as Open Bandit Pipeline has them
@@ -772,38 +753,13 @@ def predictions(
         )
     rows, rewards = log.features.take(log.usable), log.rewards[log.usable]
     chosen = rows.at(log.index[log.usable])
-    ridge = positive("ridge", ridge)
-    if fit == "predictable":
-        values = _predictable(rows, chosen, rewards, ridge)
-    else:
-        values = _crossfitted(rows, chosen, rewards, ridge, count("folds", folds, minimum=2))
-    if limits is not None:
-        values = np.clip(values, *limits)
-    return rows.like(values)
-
-
-def _predictable(rows: Ragged, chosen: FloatArray, rewards: FloatArray, ridge: float) -> FloatArray:
-    values = np.zeros(len(rows.values))
-    sums = _Sums(chosen.shape[1])
+    values, sums = np.zeros(len(rows.values)), _Sums(chosen.shape[1])
     for start, stop in _stretches(len(rewards)):
-        weights, level = sums.solve(ridge)
+        weights, level = sums.solve(positive("ridge", ridge))
         part = slice(rows.starts[start], rows.starts[stop])
         values[part] = rows.values[part] @ weights + level
         sums.add(chosen[start:stop], rewards[start:stop])
-    return values
-
-
-def _crossfitted(rows: Ragged, chosen: FloatArray, rewards: FloatArray, ridge: float, folds: int) -> FloatArray:
-    values = np.zeros(len(rows.values))
-    fold = np.arange(len(rewards)) % folds
-    of_row = np.repeat(fold, rows.lengths)
-    for k in range(folds):
-        sums = _Sums(chosen.shape[1])
-        others: BoolArray = fold != k
-        sums.add(chosen[others], rewards[others])
-        weights, level = sums.solve(ridge)
-        values[of_row == k] = rows.values[of_row == k] @ weights + level
-    return values
+    return rows.like(values if limits is None else np.clip(values, *limits))
 
 
 def _stretches(n: int) -> Iterator[tuple[int, int]]:

@@ -64,6 +64,7 @@ class ToldTrial(TrialAnswer):
     reward: float | dict[str, float] | None = Field(description="An object by objective where several are measured.")
     state: Literal["told", "pending", "abandoned", "failed", "retracted", "observed"]
     note: str = Field(description="What was written about it, such as why it failed.")
+    available: list[int] | None = Field(description="Positions that could be chosen in its round; null for all.")
 
 
 class Numbers(BaseModel):

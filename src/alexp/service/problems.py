@@ -206,11 +206,13 @@ def _located(error: Mapping[str, object], body: object) -> dict[str, str]:
         context = error.get("ctx")
         reason = context.get("error", "") if isinstance(context, Mapping) else ""
         return {"field": "body", "detail": f"the body is not JSON: {reason}"}
-    field, here = str(where[0]), body
+    field, here, kind_named = str(where[0]), body, False
     for place, part in enumerate(where[1:], start=1):
         is_last = place == len(where) - 1
-        if isinstance(here, Mapping) and part in here:
-            field, here = f"{field}.{part}", here[part]
+        if isinstance(here, Mapping) and not kind_named and part == here.get("kind"):
+            kind_named = True  # which alternative was meant, even where a field has the same name
+        elif isinstance(here, Mapping) and part in here:
+            field, here, kind_named = f"{field}.{part}", here[part], False
         elif isinstance(here, list) and isinstance(part, int) and part < len(here):
             field, here = f"{field}[{part}]", here[part]
         elif (is_last and kind == "missing") or where[0] != "body":

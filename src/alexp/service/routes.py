@@ -288,6 +288,8 @@ def _settings(given: Mapping[str, JsonValue], kind: type[Algorithm], *inside: ty
     own = {*signature(create_study).parameters, *requests.AIMS}
     takes = sorted(set().union(*map(_arguments, (kind, *inside))) - own)
     for name in given:
+        if name in requests.Create.model_fields:
+            raise ValueError(f"settings: {name!r} is a field of its own, beside settings")
         if name not in takes:
             raise ValueError(f"settings: {name!r} is not a setting of {kind.name}, which has {', '.join(takes)}")
     return {

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-TrialLine = dict[str, Packable]  # a trial as JSON data, with `reward`, `state`, `label` and `note`
+TrialLine = dict[str, Packable]  # a trial as JSON data, see `trial_lines`
 
 
 def candidate_columns(domain: Domain, index: int) -> dict[str, object]:
@@ -90,15 +90,20 @@ def trial_label(trial: Trial, domain: Domain) -> str:
 
 
 def trial_lines(algorithm: Algorithm, trials: Iterable[int]) -> list[TrialLine]:
-    """Trials with reward, state, label and note, as JSON data."""
+    """Trials with reward, state, label, note and what could be chosen, as JSON data."""
     ids, what, log = list(trials), labeller(algorithm), algorithm.log
     return [
         algorithm.trial(trial).to_dict()
         | {"reward": None if isnan(log.reward[trial]) else log.value(trial)}
         | {"state": state, "label": what(trial)}
-        | {"note": log.remarks.get(trial, "")}
+        | {"note": log.remarks.get(trial, ""), "available": _allowed(log, trial)}
         for trial, state in zip(ids, trial_states(log, ids), strict=True)
     ]
+
+
+def _allowed(log: TrialLog, trial: int) -> list[int] | None:
+    found = None if log.offers is None else log.offers.allowed(trial)
+    return None if found is None else found.tolist()
 
 
 def trial_states(log: TrialLog, trials: Iterable[int]) -> list[TrialState]:

@@ -1,4 +1,4 @@
-"""Clicks: the mixture of `EvidenceMixture(likelihood="bernoulli")` beside the usual Gaussian one.
+"""Clicks: `EvidenceMixture(likelihood="bernoulli")` beside the usual Gaussian likelihood, both with default settings.
 
 ``python -m alexp_experiments.contextual.rewards.bernoulli`` prints the first table of docs/clicks.md, clicks lost;
 ``--coverage`` the second, how often true probabilities lie in credible intervals.
@@ -7,22 +7,25 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log, sqrt
 
 import numpy as np
 
-from alexp.algorithms.evidence_mixture import CONTEXTUAL, RATIOS
+from alexp.algorithms.evidence_mixture import RATIOS, EvidenceMixture, Likelihood
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.estimation.mixture.bernoulli import SCALES, BernoulliMixture, sigmoid
 from alexp.estimation.mixture.calibrating import trace_divisors
 from alexp.estimation.mixture.mixture import Mixture, StudentMixture
+from alexp.problem import Candidates, FiniteSet, ModelClass
 from alexp.problem.candidates import Choices
-from alexp.rules import UCB, Matching, upper_confidence
 from alexp_experiments.core.runner import spread
 
 _HEAD = ("click rate", "arms", "features", "rounds")
+LIKELIHOODS: tuple[Likelihood, ...] = ("gaussian", "bernoulli")
+LEVELS = (0.95, 0.8, 0.5)
+TESTED = 200  # rows at which intervals are looked at
 
 
 @dataclass(frozen=True)
@@ -62,46 +65,20 @@ PROBLEMS = (
 )
 
 
-Make = Callable[[list[IntArray], FloatArray], Mixture]
+class ClickStream:
+    """Candidates, rates and luck of a problem, the same for everybody with this seed."""
 
-
-def _gaussian(groups: list[IntArray], reference: FloatArray) -> Mixture:
-    return StudentMixture(*_problem(groups, reference), ratio_grid=RATIOS)
-
-
-def _bernoulli(groups: list[IntArray], reference: FloatArray) -> Mixture:
-    return BernoulliMixture(*_problem(groups, reference), free=None, scale_grid=SCALES)
-
-
-def _problem(groups: list[IntArray], reference: FloatArray) -> tuple[int, IntArray, IntArray, FloatArray, bool]:
-    columns, offsets = np.concatenate(groups), np.append(0, np.cumsum([len(group) for group in groups]))
-    return reference.shape[1], columns, offsets, trace_divisors(reference.T, columns, offsets, centred=True), True
-
-
-ENTRANTS: dict[str, Make] = {"Gaussian": _gaussian, "Bernoulli": _bernoulli}
-RULES = ("ucb", "default")
-LEVELS = (0.95, 0.8, 0.5)
-TESTED = 200  # rows at which intervals are looked at
-
-
-def _choices(rows: FloatArray) -> Choices:
-    return Choices(None, np.ascontiguousarray(rows.T))
-
-
-class ClicksRun:
-    """A problem and a learner; candidates and chance are the same for everybody with this seed."""
-
-    def __init__(self, problem: Clicks, entrant: str, seed: int) -> None:
-        self.problem, self._rng, self._own = problem, np.random.default_rng([5, seed]), np.random.default_rng([6, seed])
-        groups, width = problem.groups(self._rng), 3 * problem.size
+    def __init__(self, problem: Clicks, seed: int) -> None:
+        self.problem, self._rng = problem, np.random.default_rng([5, seed])
+        self.groups, width = problem.groups(self._rng), 3 * problem.size
         self._theta = np.zeros(width)
-        self._theta[groups[0]] = self._rng.standard_normal(problem.size)
+        self._theta[self.groups[0]] = self._rng.standard_normal(problem.size)
         self._theta /= np.linalg.norm(self._theta)
         self._level = log(problem.rate / (1.0 - problem.rate))
-        self.mixture = ENTRANTS[entrant](groups, self._rng.standard_normal((500, width)))
-        self._rows = self.rows(problem.arms)
+        self.reference = self._rng.standard_normal((500, width))
+        self.rows = self.new_rows(problem.arms)
 
-    def rows(self, n: int) -> FloatArray:
+    def new_rows(self, n: int) -> FloatArray:
         """New candidates, (n, P)."""
         return np.asarray(self._rng.standard_normal((n, self._theta.size)))
 
@@ -109,60 +86,78 @@ class ClicksRun:
         """Probabilities of a click, (n,)."""
         return sigmoid(self._level + rows @ self._theta)
 
-    def step(self, rule: str, t: int) -> float:
-        """Round t; expected clicks lost."""
+    def turn(self) -> FloatArray:
+        """Begin a round; the rates of its candidates, (n,)."""
         if not self.problem.fixed:
-            self._rows = self.rows(self.problem.arms)
-        rates, chosen = self.rates(self._rows), self._chosen(rule, t)
-        self.mixture.update(self._rows[chosen], float(self._rng.random() < rates[chosen]))
-        return float(rates.max() - rates[chosen])
+            self.rows = self.new_rows(self.problem.arms)
+        return self.rates(self.rows)
 
-    def _chosen(self, rule: str, t: int) -> int:
-        weights, choices = self.mixture.weights(), _choices(self._rows)
-        if rule == "even":
-            return int(self._own.integers(self.problem.arms))
-        assert isinstance(CONTEXTUAL.rule, Matching)
-        if rule == "ucb" or self._own.random() > CONTEXTUAL.rule.share:
-            mean, variance = self.mixture.moments(weights, choices)
-            return upper_confidence(mean, np.sqrt(variance), UCB().width(t))
-        return int(self._own.choice(len(choices), p=self.mixture.chances(weights, choices, self._own)))
+    def clicked(self, rate: float) -> float:
+        """1 for a click, or 0."""
+        return float(self._rng.random() < rate)
 
 
-def play(problem: Clicks, entrant: str, rule: str, seed: int) -> float:
-    """Expected clicks lost in a run."""
-    run = ClicksRun(problem, entrant, seed)
-    return sum(run.step(rule, t) for t in range(1, problem.rounds + 1))
+def play(problem: Clicks, likelihood: Likelihood, seed: int) -> float:
+    """Expected clicks lost in a run of `EvidenceMixture` with its default rule."""
+    stream, lost = ClickStream(problem, seed), 0.0
+    sets, columns = {f"set {k}": group for k, group in enumerate(stream.groups)}, np.concatenate(stream.groups)
+    if problem.fixed:
+        models = ModelClass.from_matrices({name: stream.rows[:, own] for name, own in sets.items()}, intercept=True)
+    else:
+        models = ModelClass.from_blocks({name: len(own) for name, own in sets.items()}, intercept=True)
+    domain = FiniteSet(range(problem.arms)) if problem.fixed else Candidates()
+    opt = EvidenceMixture(models, domain, likelihood=likelihood, random_state=seed)
+    for _ in range(problem.rounds):
+        rates = stream.turn()
+        trial = opt.ask() if problem.fixed else opt.ask(features=stream.rows[:, columns])
+        opt.tell(trial, stream.clicked(rates[trial.index]))
+        lost += float(rates.max() - rates[trial.index])
+    return lost
 
 
-def covered(problem: Clicks, entrant: str, seed: int) -> FloatArray:
+def _mixture(stream: ClickStream, likelihood: Likelihood) -> Mixture:
+    columns, offsets = np.concatenate(stream.groups), np.append(0, np.cumsum([len(group) for group in stream.groups]))
+    divisors = trace_divisors(stream.reference.T, columns, offsets, centred=True)
+    groups = (stream.reference.shape[1], columns, offsets, divisors, True)
+    if likelihood == "gaussian":
+        return StudentMixture(*groups, ratio_grid=RATIOS)
+    return BernoulliMixture(*groups, scale_grid=SCALES)
+
+
+def covered(problem: Clicks, likelihood: Likelihood, seed: int) -> FloatArray:
     """Share of new rows whose probability lies in the interval of each of `LEVELS`, after even play."""
-    run = ClicksRun(problem, entrant, seed)
-    for t in range(1, problem.rounds + 1):
-        run.step("even", t)
-    rows = run.rows(TESTED)
-    rates, weights = run.rates(rows), run.mixture.weights()
-    ends = [run.mixture.interval(weights, _choices(rows), level) for level in LEVELS]
+    stream, even = ClickStream(problem, seed), np.random.default_rng([6, seed])
+    mixture = _mixture(stream, likelihood)
+    for _ in range(problem.rounds):
+        rates, chosen = stream.turn(), int(even.integers(problem.arms))
+        mixture.update(stream.rows[chosen], stream.clicked(rates[chosen]))
+    rows = stream.new_rows(TESTED)
+    rates, weights, choices = stream.rates(rows), mixture.weights(), Choices(None, np.ascontiguousarray(rows.T))
+    ends = [mixture.interval(weights, choices, level) for level in LEVELS]
     return np.array([np.mean((low <= rates) & (rates <= high)) for low, high in ends])
 
 
-def table(problems: Sequence[Clicks], rules: Sequence[str], seeds: int, workers: int | None = None) -> str:
-    """One row per problem and rule: mean regret, and its ratio to that of the Gaussian mixture."""
+def table(problems: Sequence[Clicks], seeds: int, workers: int | None = None) -> str:
+    """One row per problem: clicks lost with either likelihood, and their ratio."""
+    runs = [(problem, one, seed) for problem in problems for one in LIKELIHOODS for seed in range(seeds)]
+    return shown(problems, np.reshape(spread(_play, runs, workers), (len(problems), len(LIKELIHOODS), seeds)))
+
+
+def shown(problems: Sequence[Clicks], found: FloatArray) -> str:
+    """The table of clicks lost, (problems, 2, seeds)."""
     lines = [
-        f"Clicks lost, means of {seeds} seeds; ratio of means with 95% bootstrap interval.",
+        f"Clicks lost, means ± standard errors of {found.shape[2]} seeds; ratio of means with 95% bootstrap interval.",
         "",
-        "| " + " | ".join([*_HEAD, "rule", *ENTRANTS, "Bernoulli / Gaussian"]) + " |",
-        "|" + "---|" * (len(_HEAD) + len(ENTRANTS) + 2),
+        "| " + " | ".join([*_HEAD, *LIKELIHOODS, "bernoulli / gaussian"]) + " |",
+        "|" + "---|" * (len(_HEAD) + len(LIKELIHOODS) + 1),
     ]
-    rows = [(problem, rule) for problem in problems for rule in rules]
-    runs = [(problem, name, rule, seed) for problem, rule in rows for name in ENTRANTS for seed in range(seeds)]
-    found: FloatArray = np.reshape(spread(_play, runs, workers), (len(rows), len(ENTRANTS), seeds))
-    for (problem, rule), values in zip(rows, found, strict=True):
-        cells = [*_where(problem), rule, *(f"{one.mean():.1f}" for one in values), _ratio(values[1], values[0])]
-        lines.append("| " + " | ".join(cells) + " |")
+    for problem, values in zip(problems, found, strict=True):
+        losses = [f"{one.mean():.1f} ± {one.std(ddof=1) / sqrt(one.size):.1f}" for one in values]
+        lines.append("| " + " | ".join([*_where(problem), *losses, _ratio(values[1], values[0])]) + " |")
     return "\n".join(lines)
 
 
-def _play(run: tuple[Clicks, str, str, int]) -> float:
+def _play(run: tuple[Clicks, Likelihood, int]) -> float:
     return play(*run)
 
 
@@ -177,11 +172,13 @@ def coverage(problems: Sequence[Clicks], seeds: int, workers: int | None = None)
     lines = [
         f"Shares of true probabilities in credible intervals after even play, {seeds} seeds, ± standard error.",
         "",
-        "| click rate | rounds | " + " | ".join(f"{level}, {name}" for name in ENTRANTS for level in levels) + " |",
-        "|" + "---|" * (2 + len(ENTRANTS) * len(LEVELS)),
+        "| click rate | rounds | "
+        + " | ".join(f"{level}, {name}" for name in ("Gaussian", "Bernoulli") for level in levels)
+        + " |",
+        "|" + "---|" * (2 + len(LIKELIHOODS) * len(LEVELS)),
     ]
-    runs = [(problem, name, seed) for problem in problems for name in ENTRANTS for seed in range(seeds)]
-    found = np.reshape(spread(_covered, runs, workers), (len(problems), len(ENTRANTS), seeds, len(LEVELS)))
+    runs = [(problem, one, seed) for problem in problems for one in LIKELIHOODS for seed in range(seeds)]
+    found = np.reshape(spread(_covered, runs, workers), (len(problems), len(LIKELIHOODS), seeds, len(LEVELS)))
     for problem, values in zip(problems, found, strict=True):
         means, errors = values.mean(axis=1).ravel(), (values.std(axis=1) / sqrt(seeds)).ravel()
         cells = [f"{mean:.3f} ± {error:.3f}" for mean, error in zip(means, errors, strict=True)]
@@ -189,7 +186,7 @@ def coverage(problems: Sequence[Clicks], seeds: int, workers: int | None = None)
     return "\n".join(lines)
 
 
-def _covered(run: tuple[Clicks, str, int]) -> FloatArray:
+def _covered(run: tuple[Clicks, Likelihood, int]) -> FloatArray:
     return covered(*run)
 
 
@@ -206,16 +203,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Clicks: regret and intervals of the Bernoulli mixture.")
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--workers", type=int, help="processes; all cores by default")
-    parser.add_argument("--rules", nargs="*", choices=RULES, default=list(RULES))
     parser.add_argument("--problems", type=int, nargs="*", help="numbers of the problems; all by default")
     parser.add_argument("--coverage", action="store_true", help="how often intervals hold, in place of clicks lost")
     chosen = parser.parse_args(arguments)
     numbers = range(4 if chosen.coverage else len(PROBLEMS)) if chosen.problems is None else chosen.problems
     problems = [PROBLEMS[k] for k in numbers]
-    if chosen.coverage:
-        print(coverage(problems, chosen.seeds, chosen.workers))
-    else:
-        print(table(problems, chosen.rules, chosen.seeds, chosen.workers))
+    print((coverage if chosen.coverage else table)(problems, chosen.seeds, chosen.workers))
 
 
 if __name__ == "__main__":

@@ -456,17 +456,17 @@ class BernoulliMixture(Mixture):
         return sigmoid(low), sigmoid(high)
 
     def _chances(
-        self, weights: FloatArray, choices: Choices, rng: np.random.Generator, width: float, price: FloatArray | None
+        self, weights: FloatArray, choices: Choices, rng: np.random.Generator, price: FloatArray | None
     ) -> FloatArray:
         """The best logit is the best, unless there is a price: then shares of draws of probabilities less the price."""
         if price is None:
-            return super()._chances(weights, choices, rng, width, price)
+            return super()._chances(weights, choices, rng, price)
         where = choices if self._units is None else self._divided(choices)[0]
         counts = optimality.evenly(weights.ravel(), optimality.LINES, rng.random())
         mean, roots = self.grid.roots(0, members := np.flatnonzero(counts), where)  # counted through all cells
         which = np.repeat(np.arange(members.size), counts[members])
         normals = rng.standard_normal((optimality.LINES, roots.shape[2]))
-        logits = mean[which] + width * np.einsum("snd,sd->sn", roots[which], normals)
+        logits = mean[which] + np.einsum("snd,sd->sn", roots[which], normals)
         best = np.argmax(sigmoid(logits) - price, axis=1)
         return np.asarray(np.bincount(best, minlength=len(choices)) / optimality.LINES)
 

@@ -124,21 +124,16 @@ class HalfLives(Mixture):
         """The fewest degrees of freedom of a part: those of the shortest half-life."""
         return min(part.freedom for part in self.parts)
 
-    def draw(self, cell: int, model: int, rng: np.random.Generator, choices: Choices, width: float = 1.0) -> FloatArray:
+    def draw(self, cell: int, model: int, rng: np.random.Generator, choices: Choices) -> FloatArray:
         """Rewards at the choices under one draw of a component's function, shape (n,)."""
         k, own = divmod(cell, len(self.parts[0].ridges))
-        return self.parts[k].draw(own, model, rng, choices, width)
+        return self.parts[k].draw(own, model, rng, choices)
 
     def chances(
-        self,
-        weights: FloatArray,
-        choices: Choices,
-        rng: np.random.Generator,
-        width: float = 1.0,
-        price: FloatArray | None = None,
+        self, weights: FloatArray, choices: Choices, rng: np.random.Generator, price: FloatArray | None = None
     ) -> FloatArray:
         """Probability that each choice is the best, shape (n,): those of the parts, by their shares."""
-        own = [share * part.chances(one, choices, rng, width, price) for _, part, share, one in self._split(weights)]
+        own = [share * part.chances(one, choices, rng, price) for _, part, share, one in self._split(weights)]
         return np.asarray(np.sum(own, axis=0))
 
     def state(self) -> Packable:

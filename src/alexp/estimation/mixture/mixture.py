@@ -389,49 +389,39 @@ class Mixture:
         """Degrees of freedom of a component's predictions: infinitely many, because they are Gaussian."""
         return inf
 
-    def draw(self, cell: int, model: int, rng: np.random.Generator, choices: Choices, width: float = 1.0) -> FloatArray:
-        """Rewards at the choices under one draw of a component's function, shape (n,); deviations times `width`.
+    def draw(self, cell: int, model: int, rng: np.random.Generator, choices: Choices) -> FloatArray:
+        """Rewards at the choices under one draw of a component's function, shape (n,).
 
         The constant of an intercept, common to all candidates, is left out.
         """
         normals = rng.standard_normal(self.grid.n_normals(model))
         where = choices if self._units is None else self._divided(choices)[0]
-        return self.grid.draw(cell, model, where, normals, width * float(np.sqrt(self.noise_variances[cell, model])))
+        return self.grid.draw(cell, model, where, normals, float(np.sqrt(self.noise_variances[cell, model])))
 
     def chances(
-        self,
-        weights: FloatArray,
-        choices: Choices,
-        rng: np.random.Generator,
-        width: float = 1.0,
-        price: FloatArray | None = None,
+        self, weights: FloatArray, choices: Choices, rng: np.random.Generator, price: FloatArray | None = None
     ) -> FloatArray:
         """Probability that each choice is the best under the posterior, shape (n,), see `optimality`.
 
-        Deviations of components are multiplied by `width`, and a `price` (n,) is taken off the rewards. Of more than
-        200 choices only the most promising have any. Kernels and one pass: shares of 64 draws.
+        A `price` (n,) is taken off the rewards. Of more than 200 choices only the most promising have any. Kernels and
+        one pass: shares of 64 draws.
         """
         if len(choices) <= optimality.MOST:
-            return self._chances(weights, choices, rng, width, price)
+            return self._chances(weights, choices, rng, price)
         mean, variance = self.moments(weights, choices)
         some = optimality.promising(mean if price is None else mean - price, variance)
         out = np.zeros(len(choices))
         indices = None if choices.indices is None else choices.indices[some]
         narrow = Choices(indices, lambda: np.ascontiguousarray(choices.table[:, some]))
-        out[some] = self._chances(weights, narrow, rng, width, None if price is None else price[some])
+        out[some] = self._chances(weights, narrow, rng, None if price is None else price[some])
         return out
 
     def _chances(
-        self,
-        weights: FloatArray,
-        choices: Choices,
-        rng: np.random.Generator,
-        width: float,
-        price: FloatArray | None,
+        self, weights: FloatArray, choices: Choices, rng: np.random.Generator, price: FloatArray | None
     ) -> FloatArray:
         if (dimension := self.grid.root_width(len(choices))) is None:
-            return self._shares_of_draws(weights, choices, rng, width, price)
-        offset, stretches = rng.random(), width * self._stretches(rng, optimality.LINES)
+            return self._shares_of_draws(weights, choices, rng, price)
+        offset, stretches = rng.random(), self._stretches(rng, optimality.LINES)
         normals = rng.standard_normal((optimality.LINES, dimension))
         deviations = np.sqrt(self.noise_variances)
         where = choices if self._units is None else self._divided(choices)[0]
@@ -442,18 +432,13 @@ class Mixture:
         return np.ones(n)
 
     def _shares_of_draws(
-        self,
-        weights: FloatArray,
-        choices: Choices,
-        rng: np.random.Generator,
-        width: float,
-        price: FloatArray | None,
+        self, weights: FloatArray, choices: Choices, rng: np.random.Generator, price: FloatArray | None
     ) -> FloatArray:
         out = np.zeros(len(choices))
         counts = optimality.evenly(weights.ravel(), optimality.DRAWS, rng.random())
         for component in np.repeat(np.arange(counts.size), counts):
             cell, model = divmod(int(component), weights.shape[1])
-            drawn = self.draw(cell, model, rng, choices, width)
+            drawn = self.draw(cell, model, rng, choices)
             out[np.argmax(drawn if price is None else drawn - price)] += 1.0 / optimality.DRAWS
         return out
 
@@ -587,13 +572,13 @@ class StudentMixture(Mixture):
         own = own if model is None or model.origin is None else own - model.origin
         return spectrum(None, own / divisors[j], rewards, self._intercept)
 
-    def draw(self, cell: int, model: int, rng: np.random.Generator, choices: Choices, width: float = 1.0) -> FloatArray:
+    def draw(self, cell: int, model: int, rng: np.random.Generator, choices: Choices) -> FloatArray:
         """Rewards at the choices under one draw of a component's scale and function, shape (n,)."""
         normals = rng.standard_normal(self.grid.n_normals(model))
         shape = self._evidence.shape
         noise = self.noise_variances[cell, model] * shape / rng.standard_gamma(shape)
         where = choices if self._units is None else self._divided(choices)[0]
-        return self.grid.draw(cell, model, where, normals, width * float(np.sqrt(noise)))
+        return self.grid.draw(cell, model, where, normals, float(np.sqrt(noise)))
 
     def _stretches(self, rng: np.random.Generator, n: int) -> FloatArray:
         shape = self._evidence.shape
