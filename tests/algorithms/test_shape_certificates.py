@@ -179,7 +179,7 @@ def test_collinear_columns_change_nothing():
         for index, error in zip(chosen, noise, strict=True):
             opt.observe(int(index), rewards[index] + error)
         runs.append(opt)
-    local = [run._certify().plausible(0.05) for run in runs]
+    local = [run._certify().fits(0.05) for run in runs]
     assert [run._certify()._ledger.ranks.tolist() for run in runs] == [[3, 4], [3, 4]]
     assert runs[1]._certify()._ledger.residuals == pytest.approx(runs[0]._certify()._ledger.residuals, rel=1e-8)
     assert all(np.isfinite(radii).all() for found in local for _, radii in found.sets)

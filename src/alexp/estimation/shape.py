@@ -199,6 +199,7 @@ class ShapeLedger(Following):
         self.history: list[tuple[int, float]] = []  # times of the schedule, min_j max_s<=t log E_j(s)
         self.next_look, self._rival_next, self._looked_at = 1, _RIVAL_FROM, (0, 0.0)
         self._weighty = self._components  # what the mixture has between looks
+        self.doubt = -inf  # log density of the rival less that of the models, at the last look that has both
 
     @property
     def n_counted(self) -> int:
@@ -215,11 +216,13 @@ class ShapeLedger(Following):
         self._take(index, y, row, 1.0)
         if t >= self.next_look:
             self.next_look, rival = next_look(t, FIRST, _LOOKS_APART), -inf
+            densities = self._log_densities(self._components)
+            models = log_sum(densities) - self._before[0]
             if t >= self._rival_next:
                 self._rival_next, rival = self.next_look + 1, self._rival_log_density() - self._before[1]
-            densities = self._log_densities(self._components)
+                self.doubt = rival - models
             self._weighty = self._components.without_small(densities)
-            self._look(np.arange(self._models.n_models), log_sum(densities), rival)
+            self._look(np.arange(self._models.n_models), models, rival)
             self.lasting = self.largest
             self.history.append((t, float(self.largest.min())))
 
@@ -277,12 +280,11 @@ class ShapeLedger(Following):
         schedule, which makes A_t smaller and the statement no less valid.
         """
         if self.n_counted and self._looked_at not in ((self.n_told, 0.0), (self.n_told, delta)):
-            members = np.flatnonzero(self.lasting <= log(1.0 / delta))
-            self._look(members, log_sum(self._log_densities(self._weighty)), -inf)
+            self._look(self.plausible(delta), log_sum(self._log_densities(self._weighty)) - self._before[0], -inf)
             self._looked_at = self.n_told, delta
 
     def _look(self, members: IntArray, models: float, rival: float) -> None:
-        self._looked_at, models = (self.n_told, 0.0), models - self._before[0]
+        self._looked_at = self.n_told, 0.0
         self.log_density = float(np.logaddexp(models + log(1.0 - RIVAL), rival + log(RIVAL)))
         self.log_density += 0.5 * self.n_first * log(1.0 - FIRST_WEIGHT)
         residuals, ranks = self._least_squares(members, self.weighted.products)
@@ -323,8 +325,8 @@ class ShapeLedger(Following):
         return [0.0] if self._size is None else [0.0, *(share * self.limit(delta) / self._bound for share in _SHARES)]
 
     def plausible(self, delta: float) -> IntArray:
-        """Positions of the models that were never ruled out at level delta."""
-        return np.flatnonzero(self.largest <= log(1.0 / delta))
+        """Positions of the models that no look of the schedule has ruled out at level delta."""
+        return np.flatnonzero(self.lasting <= log(1.0 / delta))
 
     def radii(self, members: IntArray, delta: float) -> FloatArray:
         """sqrt(c_t - RSS_j) of some models, in the ledger's unit of rewards."""
