@@ -23,6 +23,7 @@ from alexp.estimation.checking import Rewards
 from alexp.estimation.factory import posteriors
 from alexp.estimation.mixture.mixture import StudentEvidence
 from alexp.estimation.posteriors import CandidateMoments, Posteriors
+from alexp.estimation.shape import log_sum
 from alexp.problem.candidates import CandidateTable, Choices
 from alexp.problem.models import ModelClass
 from alexp.problem.offers import Reference
@@ -116,8 +117,7 @@ def log_odds_of_a_constant(models: ModelClass, norms: FloatArray, told: Rewards)
         """Of all models and ratios together, up to a constant."""
         residuals, volumes = np.empty((2, ratios.size))
         penalised(products, members, columns, offsets, penalties, ratios, residuals, volumes)
-        scores = formula.log_evidence(ratios, residuals, volumes)
-        return float(scores.max() + np.log(np.exp(scores - scores.max()).sum()))
+        return log_sum(formula.log_evidence(ratios, residuals, volumes))
 
     columns, later = np.insert(models.columns_flat, offsets[1:], models.n_columns), np.arange(models.n_models + 1)
     with_one = log_evidence(columns, offsets + later, np.insert(penalties, offsets[1:], 1.0 / _LEVEL))

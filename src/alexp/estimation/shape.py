@@ -41,7 +41,6 @@ it sounds the alarm. Both have learned the first t0 rewards before they predict 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import product
 from math import e, exp, inf, lgamma, log, pi
 from typing import NamedTuple
@@ -51,6 +50,7 @@ import numpy as np
 from alexp.common.arrays import BoolArray, FloatArray, IntArray
 from alexp.estimation._shape_kernels import add_products, least_squares, penalised
 from alexp.estimation.checking import Alternative, Following, next_look
+from alexp.estimation.mixture.mixture import StudentEvidence
 from alexp.estimation.posteriors import Envelope
 from alexp.problem.candidates import Choices
 from alexp.problem.models import ModelClass
@@ -72,17 +72,10 @@ _SHARES = (0.03, 0.3, 3.0)  # weights of a bound on rewards, as multiples of c /
 _OUTSIDE = 1e-8  # squared share of features outside the span of those told
 
 
-def student_log_density(
-    n: float, squares: FloatArray, log_volumes: FloatArray, constants: float = 0.0, log_count: float = 0.0
-) -> FloatArray:
-    """Log density of n rewards whose covariance is s^2 times a known matrix, s^2 ~ IG(1, 1) integrated out.
-
-    `squares` is y'K^-1 y and `log_volumes` the log determinant of K, of any shape. `constants` = 1 says that a flat
-    constant was integrated out: n then counts the rewards beyond the first, and log_count = log t.
-    """
-    shape = 1.0 + 0.5 * n
-    rest = lgamma(shape) - 0.5 * (n * log(2.0 * pi) + constants * log_count)
-    return np.asarray(rest - shape * np.log1p(0.5 * squares) - 0.5 * log_volumes)
+def student_log_density(n: int, ratios: FloatArray | float, residuals: FloatArray, volumes: FloatArray) -> FloatArray:
+    """Log density of n rewards under components with IG(1, 1) for s^2: their evidence with its constant."""
+    known = StudentEvidence(n, 1.0)
+    return known.log_evidence(np.asarray(ratios), residuals, volumes) + lgamma(known.shape) - 0.5 * n * log(2.0 * pi)
 
 
 class Components(NamedTuple):
@@ -136,7 +129,7 @@ class FreeProcesses(Alternative):
         self._n += k
         self._squares += squares
         self._volumes += log_volumes
-        logs = student_log_density(self._n, self._squares, self._volumes)
+        logs = student_log_density(self._n, 1.0, self._squares, self._volumes)
         self.log_density = float(np.logaddexp.reduce(logs)) - log(logs.size)
 
     def _similarities(self, rows: FloatArray, x: FloatArray) -> FloatArray:
@@ -176,10 +169,9 @@ class ShapeLedger(Following):
 
     def __init__(self, models: ModelClass, typical: FloatArray | None, size: float | None = None) -> None:
         self._models, self._typical, self._size = models, typical, size if typical is not None else None
-        prior = models.log_prior - np.logaddexp.reduce(models.log_prior)
-        ratios = np.repeat(RATIOS, prior.size)
+        numbers, shares = np.arange(models.n_models), models.log_prior - log(RATIOS.size)
         self._components = Components(
-            np.tile(np.arange(prior.size), RATIOS.size), ratios, np.tile(prior - log(RATIOS.size), RATIOS.size)
+            np.tile(numbers, RATIOS.size), np.repeat(RATIOS, numbers.size), np.tile(shares, RATIOS.size)
         )
         sizes = np.diff(models.offsets)
         # A priori the rewards of a model have variance one.
@@ -239,8 +231,8 @@ class ShapeLedger(Following):
         self._all, self.weighted = Sums(size, centred), Sums(size, centred)
         scaled = (known - centre[:-1, None]) / sizes[:, None]
         self._rival = FreeProcesses(scaled)
-        self._spread = np.zeros((size, size))
-        self._spread[:-1, :-1] = scaled @ scaled.T / known.shape[1]
+        self.spread = np.zeros((size, size))  # K of `LeastSquares`, zero for the reward
+        self.spread[:-1, :-1] = scaled @ scaled.T / known.shape[1]
         for index, y, row in self._early:
             self._take(index, y, row, FIRST_WEIGHT)
         self._before = log_sum(self._log_densities(self._components)), self._rival_log_density()
@@ -260,9 +252,8 @@ class ShapeLedger(Following):
         residuals, volumes = np.empty((2, parts.ratio.size))
         groups = self._models.columns_flat, self._models.offsets, self._penalties
         penalised(self._all.products, parts.model, *groups, parts.ratio, residuals, volumes)
-        n = t - lead
-        logs = student_log_density(n, residuals / parts.ratio, volumes + n * np.log(parts.ratio), lead, log(t))
-        return np.asarray(logs + parts.log_share)
+        logs = student_log_density(t - lead, parts.ratio, residuals, volumes)  # of a flat constant sqrt(t) is left
+        return np.asarray(logs - 0.5 * lead * log(t) + parts.log_share)
 
     def _rival_log_density(self) -> float:
         """Of all rewards, under processes that need no model; its constant is about the mean of the first rewards."""
@@ -310,19 +301,19 @@ class ShapeLedger(Following):
         min RSS over theta'K theta <= B^2 is at least min (RSS + r theta'K theta) - r B^2, for every r.
         """
         for weight in self.weights(1.0)[1:]:
-            bounded, _ = self._least_squares(members, self.weighted.products + weight * self._spread)
-            least = np.maximum(least, bounded - weight * self._bound)
+            bounded, _ = self._least_squares(members, self.weighted.products + weight * self.spread)
+            least = np.maximum(least, bounded - weight * self.bound)
         return least
 
     @property
-    def _bound(self) -> float:
+    def bound(self) -> float:
         """B^2 in the ledger's unit of rewards."""
         assert self.units is not None
         return inf if self._size is None else (self._size / float(self.units.size[-1])) ** 2
 
     def weights(self, delta: float) -> list[float]:
         """Weights r of the bound that are looked at; only zero where there is none."""
-        return [0.0] if self._size is None else [0.0, *(share * self.limit(delta) / self._bound for share in _SHARES)]
+        return [0.0] if self._size is None else [0.0, *(share * self.limit(delta) / self.bound for share in _SHARES)]
 
     def plausible(self, delta: float) -> IntArray:
         """Positions of the models that no look of the schedule has ruled out at level delta."""
@@ -344,8 +335,7 @@ class ShapeLedger(Following):
 
     def fits(self, delta: float) -> LeastSquares:
         """Least squares of every model."""
-        assert self.units is not None
-        return LeastSquares(self._models, self.weighted, self.units, self._spread, self.weights(delta), self._bound)
+        return LeastSquares(self._models, self, delta)
 
 
 class Solved(NamedTuple):
@@ -367,28 +357,15 @@ class LeastSquares:
 
     an ellipsoid that is bounded in directions that no reward speaks of, too. Bands are the intersection of those for
     r = 0 and a few multiples of c / B^2.
-
-    Parameters
-    ----------
-    models, sums, units : of a `ShapeLedger`.
-    spread : (P + 1, P + 1) K, zero for the reward.
-    weights : the values of r, the first of them zero.
-    bound : B^2 in the ledger's units; infinite where there is none, and no other weight.
     """
 
-    def __init__(
-        self,
-        models: ModelClass,
-        sums: Sums,
-        units: LedgerUnits,
-        spread: FloatArray,
-        weights: Sequence[float],
-        bound: float,
-    ) -> None:
-        self._models, self._sums, self._units = models, sums, units
-        self._more = [0.0 if r == 0.0 else r * bound for r in weights]
-        self._products = [sums.products if r == 0.0 else sums.products + r * spread for r in weights]
-        self._mean = units.centre + units.size * sums.mean
+    def __init__(self, models: ModelClass, ledger: ShapeLedger, delta: float) -> None:
+        assert ledger.units is not None
+        self._models, self._sums, self._units = models, ledger.weighted, ledger.units
+        weights, products = ledger.weights(delta), ledger.weighted.products
+        self._more = [0.0 if r == 0.0 else r * ledger.bound for r in weights]
+        self._products = [products if r == 0.0 else products + r * ledger.spread for r in weights]
+        self._mean = self._units.centre + self._units.size * self._sums.mean
         self._solved: dict[tuple[int, int], Solved] = {}
 
     def _solve(self, j: int, k: int = 0) -> Solved:
