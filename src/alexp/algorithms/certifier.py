@@ -13,7 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import replace
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,8 +26,8 @@ from alexp.common.arrays import FloatArray, IntArray
 from alexp.decision.widths import model_radii, model_radii_with_constant
 from alexp.estimation.checking import Ledger, Monitor, Rewards, next_look
 from alexp.estimation.credible import log_odds_of_a_constant, typical_norms
-from alexp.estimation.posteriors import Envelope
-from alexp.estimation.shape import ShapeLedger
+from alexp.estimation.posteriors import Posteriors
+from alexp.estimation.shape import LeastSquares, ShapeLedger
 from alexp.problem.bounds import NormBounds, curvature_bounds, norm_bounds
 from alexp.problem.candidates import CandidateTable, Choices
 from alexp.problem.domains import Domain, Interval
@@ -46,18 +46,6 @@ _LOOKED_AT = 300  # candidates that show how large the columns are
 _SHOWN = 3  # trials that are named
 
 
-class Bands(Protocol):
-    """Fits of models that bound rewards within radii; see `Posteriors`."""
-
-    def envelope(self, members: IntArray, radii: FloatArray, choices: Choices) -> Envelope:
-        """Extremes of mean -/+ radius x width over some models."""
-
-    def largest_gaps(
-        self, members: IntArray, radii: FloatArray, choices: Choices, reference: int
-    ) -> tuple[FloatArray, FloatArray]:
-        """By how much some choice can beat the one at `reference`: within the radii, and by the estimates, (K,)."""
-
-
 class PlausibleFits(NamedTuple):
     """The models that are not ruled out: their positions, and one or more fits with the radii of confidence sets.
 
@@ -65,7 +53,7 @@ class PlausibleFits(NamedTuple):
     """
 
     local: IntArray
-    sets: tuple[tuple[Bands, FloatArray], ...]
+    sets: tuple[tuple[Posteriors | LeastSquares, FloatArray], ...]
 
     def envelope(self, choices: Choices) -> tuple[FloatArray, FloatArray]:
         """Smallest and largest reward, (n,) each."""

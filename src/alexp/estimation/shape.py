@@ -51,7 +51,6 @@ from alexp.common.arrays import BoolArray, FloatArray, IntArray
 from alexp.estimation._shape_kernels import add_products, least_squares, penalised
 from alexp.estimation.checking import Alternative, Following, next_look
 from alexp.estimation.mixture.mixture import StudentEvidence
-from alexp.estimation.posteriors import Envelope
 from alexp.problem.candidates import Choices
 from alexp.problem.models import ModelClass
 from alexp.problem.rows import spread
@@ -419,16 +418,13 @@ class LeastSquares:
         lower, upper = self._ends(j, radius, self._features(j, table, origin), constant)
         return level + unit * lower, level + unit * upper
 
-    def envelope(self, members: IntArray, radii: FloatArray, choices: Choices) -> Envelope:
-        """Extremes of the reward over some models."""
-        n = len(choices)
-        out = Envelope(np.full(n, np.inf), np.full(n, -np.inf), np.full(n, -1, dtype=np.int64))
+    def envelope(self, members: IntArray, radii: FloatArray, choices: Choices) -> tuple[FloatArray, FloatArray]:
+        """Smallest and largest reward over some models, (n,) each."""
+        lower, upper = np.full(len(choices), np.inf), np.full(len(choices), -np.inf)
         for j, radius in zip(members.tolist(), radii.tolist(), strict=True):
-            lower, upper = self.at(j, choices.table, radius)
-            out.model[upper > out.upper] = j
-            np.minimum(out.lower, lower, out=out.lower)
-            np.maximum(out.upper, upper, out=out.upper)
-        return out
+            ends = self.at(j, choices.table, radius)
+            lower, upper = np.minimum(lower, ends[0]), np.maximum(upper, ends[1])
+        return lower, upper
 
     def largest_gaps(
         self, members: IntArray, radii: FloatArray, choices: Choices, reference: int
