@@ -66,6 +66,7 @@ class Certified(Algorithm):
     _certifier: Certifier | None = None
     _prior_ledger: PriorLedger | None = None
     _told_so_far: ToldSoFar | None = None
+    _last_check: tuple[ModelCheck, ModelCheck] | None = None  # the last one, and with names
 
     @property
     def certifies(self) -> bool:
@@ -261,12 +262,12 @@ class Certified(Algorithm):
         return self._check_offer(**presented).rows, False
 
     def _named(self, check: ModelCheck) -> ModelCheck:
-        """With numbers of models and trials in place of positions."""
-        if not check.rejected.size and not check.trials:
-            return check
-        ids = self._log.told_in_order() if check.trials else []
-        trials = tuple(ids[position] for position in check.trials)
-        return replace(check, rejected=self._numbers()[check.rejected], trials=trials)
+        """With numbers of models and trials in place of positions; made once for each check."""
+        if self._last_check is None or self._last_check[0] is not check:
+            ids = self._log.told_in_order() if check.trials else []
+            trials = tuple(ids[position] for position in check.trials)
+            self._last_check = check, replace(check, rejected=self._numbers()[check.rejected], trials=trials)
+        return self._last_check[1]
 
     def _certify(self) -> Certifier:
         """What makes certificates of the rewards so far."""
