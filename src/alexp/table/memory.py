@@ -253,9 +253,10 @@ def _learned(models: ModelClass, domain: FiniteSet, campaigns: Mapping[str, OldR
 def expected(models: ModelClass, domain: FiniteSet, campaign: OldResults) -> FloatArray:
     """What the results of a campaign make the table's models expect of every candidate, (N,).
 
-    It is the posterior mean m, less its mean over the first candidates, in units of sqrt(Var m + mean v), where v is
-    the posterior variance: its own variance is the share that is known, next to zero after two results. All zero where
-    m is the same for all. Results that are of no candidate are compared with these by the columns of the table.
+    It is the posterior mean, less its mean over the first candidates, in units of the deviation of the old rewards:
+    its own variance is the share of theirs that it explains, next to zero after two results and where no model
+    predicts them. All zero where it is the same for all. Results that are of no candidate are compared with these by
+    the columns of the table.
     """
     encoding, places = cast(Encoding, models.encoding), np.asarray(campaign["places"]).copy()
     others, n = places < 0, domain.n_candidates
@@ -266,11 +267,11 @@ def expected(models: ModelClass, domain: FiniteSet, campaign: OldResults) -> Flo
         joint = _of_cells(encoding, cells, (n_first, n + int(others.sum()) - n_first))
     else:
         joint = without_memories(models)
-    mean, variance = backend("learned_moments")(joint, places, np.asarray(campaign["rewards"]))
+    rewards = np.asarray(campaign["rewards"])
+    mean = backend("learned_mean")(joint, places, rewards)
     centred = mean[:n] - mean[:n_first].mean()
-    varies = float(centred[:n_first].std())
-    whole = float(np.hypot(varies, np.sqrt(variance[:n_first].mean())))
-    return np.asarray(centred / whole if varies > _FLAT * max(np.abs(mean).max(), whole) else np.zeros(n))
+    varies, unit = float(centred[:n_first].std()), float(rewards.std())
+    return np.asarray(centred / unit if varies > _FLAT * max(np.abs(mean).max(), unit) else np.zeros(n))
 
 
 def _of_cells(encoding: Encoding, cells: Mapping[str, list[Any]], batches: tuple[int, ...]) -> ModelClass:
@@ -297,9 +298,9 @@ def without_memories(models: ModelClass) -> ModelClass:
         return models
     assert isinstance(dictionary, Matrices)
     own = np.setdiff1d(np.arange(models.n_models), np.concatenate(memories_of(models, len(known))))
-    sizes, width = dictionary.sizes[: -len(known)], sum(dictionary.sizes[-len(known) :])
+    n = len(known)
     fewer = Matrices.from_table(
-        dictionary.table[:, :-width], dictionary.names[:-width], sizes, batches=dictionary.batches
+        dictionary.table[:, :-n], dictionary.names[:-n], dictionary.sizes[:-n], batches=dictionary.batches
     )
     out = ModelClass(
         fewer,
