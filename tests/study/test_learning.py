@@ -19,7 +19,7 @@ testclient = pytest.importorskip("starlette.testclient")
 RNG = np.random.default_rng(0)
 FRAME = pd.DataFrame({"id": [f"c{k}" for k in range(24)], "u": RNG.uniform(size=24), "v": RNG.uniform(size=24)})
 OLD = FRAME.assign(reward=30.0 * FRAME["u"] - 10.0 * FRAME["v"] ** 2).iloc[::2]
-OLDER = OLD.assign(reward=RNG.permutation(OLD["reward"]))
+OLDER = OLD.assign(reward=20.0 * OLD["v"] - 10.0 * OLD["u"])
 
 
 def reward(trial):

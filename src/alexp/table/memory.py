@@ -35,6 +35,7 @@ from alexp.table.files import Cell, FileError, Lines, frame_lines, text_of
 REWARD = "reward"  # the column of results, unless stated
 MOST_RESULTS = 500  # of a campaign: 300 take 8 s of one core, and the time grows with the square
 _NO_RESULT = BLANK | {"", "failed", "pending"}
+LEAST_KNOWN = 0.3  # share of their variance that old results explain; shuffled ones explain .03 to .4 of it
 _FLAT = 1e-9  # of a mean's size: what varies less is rounding
 
 
@@ -225,7 +226,10 @@ def learning(models: ModelClass, domain: Domain, sources: Mapping[str, Any], rew
     if models._scales is not None:
         raise ValueError("models that were normalized cannot learn from campaigns later: create them with the memory")
     if not (learned := _learned(models, domain, campaigns)):
-        raise ValueError(f"there is nothing to learn from {', '.join(map(repr, campaigns))}")
+        raise ValueError(
+            f"there is nothing to learn from {', '.join(map(repr, campaigns))}: results are too few, or the table's "
+            "columns do not explain them"
+        )
     none = {name: np.zeros((0, stored["width"])) for name, stored in encoding["matrices"].items()}
     return {
         "cells": {str(name): [] for name in domain.candidates.columns},
@@ -236,15 +240,15 @@ def learning(models: ModelClass, domain: Domain, sources: Mapping[str, Any], rew
 
 
 def _learned(models: ModelClass, domain: FiniteSet, campaigns: Mapping[str, OldResults]) -> dict[str, AnyArray]:
-    """What each campaign makes expect of the candidates; those that expect the same of all are left out, and said."""
+    """What each campaign makes expect of the candidates; those that know too little are left out, and said."""
     out: dict[str, AnyArray] = {}
     for name, campaign in campaigns.items():
-        mean = expected(models, domain, campaign)
-        if mean.any():
-            out[name] = mean
-        else:
+        out[name] = expected(models, domain, campaign)
+        if (known := trusts(out, models.batches[0] if models.batches else domain.n_candidates)[name]) < LEAST_KNOWN:
+            del out[name]
             caution(
-                f"memory {name!r} is left out: its {len(campaign['rewards'])} results tell no candidate from another",
+                f"memory {name!r} is left out: the table's columns explain {known:.0%} of the variance of its "
+                f"{len(campaign['rewards'])} results, less than {LEAST_KNOWN:.0%}, and chance explains as much",
                 UserWarning,
             )
     return out
