@@ -299,7 +299,7 @@ def test_old_results_are_learned_from(page, address, http):
     page.get_by_text("has no column 'reward'").first.wait_for()
     page.get_by_label("Column with the results").fill("yield")
     page.get_by_role("button", name="Learn from the results").click()
-    page.get_by_text("Learned. Under Models").wait_for()
+    page.get_by_text("Learned. What the past is worth").wait_for()
     page.locator(".headline", has_text="No reward yet. The models of '2023' have").wait_for()
     page.get_by_label("How many").fill("4")
     page.get_by_role("button", name="Ask").click()

@@ -70,18 +70,16 @@ def read_campaign(
     if not whole:
         raise FileError(f"{lines.path}: every result has a blank cell in a column that models use; fill them in")
     other = [row for row in whole if places[row] < 0]
-    counts = {
-        "without a reward": n_without, "with blank cells": len(rewards) - len(whole),
-    }  # fmt: skip
-    left = [f"{n} {what} left out" for what, n in counts.items() if n]
-    named = [f"columns that are not used: {', '.join(unused)}"] if unused else []
-    known = [f"{len(whole) - len(other)} of them of candidates"]
+    parts = [f"{len(whole)} results", f"{len(whole) - len(other)} of them of candidates"]
+    counts = (n_without, "without a reward"), (len(rewards) - len(whole), "with blank cells")
+    parts += [f"{n} {what} left out" for n, what in counts if n]
+    parts += [f"columns that are not used: {', '.join(unused)}"] if unused else []
     campaign: OldResults = {
         "cells": {column.name: column.taken(other).cells for column in columns},
         "places": np.array([places[row] for row in whole], dtype=np.int64),
         "rewards": np.array([rewards[row] for row in whole]),
     }
-    return campaign, f"memory {name!r}: {'; '.join([f'{len(whole)} results', *known, *left, *named])}"
+    return campaign, f"memory {name!r}: {'; '.join(parts)}"
 
 
 def _lines(name: str, source: Any, reward: str) -> tuple[Lines, Options]:
@@ -101,11 +99,8 @@ def _lines(name: str, source: Any, reward: str) -> tuple[Lines, Options]:
                 f"memory {name!r}: the study must be one of a table, with results in {reward!r}; pass a data frame "
                 "with its columns and rewards"
             )
-        import pandas as pd
-
-        return frame_lines(
-            pd.DataFrame(list(trials["x"])).assign(**{reward: trials[reward].to_list()}), name
-        ), Options()
+        rows = [{**x, reward: y} for x, y in zip(trials["x"], trials[reward], strict=True)]
+        return frame_lines(type(trials)(rows), name), Options()
     raise TypeError(
         f"memory {name!r} must be a data frame, the path of a file, an alexp.Table or a study, got "
         f"{type(source).__name__}"
@@ -172,9 +167,8 @@ def _places(lines: Lines, columns: list[Column], encoding: Encoding, domain: Fin
     rows = {name: [_plain(cell, kinds[name]) for cell in column.cells] for name, column in there.items()}
     id = next((name for name, kind in kinds.items() if kind == "id"), None)
     by_id = {} if id is None else {str(cell): k for k, cell in enumerate(domain.candidates[id])}
-    names = [""] * len(lines.rows) if id not in lines.header else [
-        text_of(row[lines.header.index(id)]) for _, row in lines.rows
-    ]  # fmt: skip
+    column = lines.maybe(id) if id is not None else None
+    names = ["" if column is None else text_of(row[column]) for _, row in lines.rows]
     described = any(one["source"] != "table" for one in encoding["matrices"].values())  # by more than their cells
     same: dict[tuple[object, ...], int] = {}
     if needed and not missing and not described:
@@ -210,9 +204,8 @@ def with_memories(models: ModelClass, domain: FiniteSet, campaigns: Mapping[str,
     if not (learned := _learned(models, domain, campaigns)):
         return models
     out = models.remembering(learned, trusts(learned, domain.n_candidates))
-    out.encoding = None if models.encoding is None else {
-        **models.encoding, "memories": {name: campaigns[name] for name in learned},
-    }  # fmt: skip
+    if models.encoding is not None:
+        out.encoding = {**models.encoding, "memories": {name: campaigns[name] for name in learned}}
     return out
 
 

@@ -76,7 +76,7 @@ export class Arrivals {
         details.open = false;
         fill(
           this.message,
-          note("good", "Learned. Under Models it says what the past is worth."),
+          note("good", "Learned. What the past is worth stands below the leading models."),
           warnings.map((text) => note("warning", text)),
         );
         await this.changed();
