@@ -339,6 +339,27 @@ def test_results_are_pasted_by_name_and_looked_at_before_they_are_stored(page, a
     page.locator("input:focus").wait_for()  # the keyboard goes on where it was
 
 
+def test_old_results_are_learned_from(page, address, http):
+    create(http, "remembering", {"kind": "table", "csv": CSV})
+    page.goto(at(address, "remembering"))
+    page.get_by_text("Learn from old results").click()
+    page.get_by_label("Name of the campaign").fill("2023")
+    old = [f"{','.join(map(str, row))},{2.0 * measured(', '.join(map(str, row))):.1f}" for row in ROWS[::2]]
+    page.get_by_label("Old results, one per line").fill("\n".join([f"{CSV.splitlines()[0]},yield", *old]))
+    page.get_by_role("button", name="Learn from the results").click()
+    page.get_by_text("has no column 'reward'").first.wait_for()
+    page.get_by_label("Column with the results").fill("yield")
+    page.get_by_role("button", name="Learn from the results").click()
+    page.get_by_text("Learned. What the past is worth").wait_for()
+    page.locator(".headline", has_text="No reward yet. The models of '2023' have").wait_for()
+    page.get_by_label("How many").fill("4")
+    page.get_by_role("button", name="Ask").click()
+    page.get_by_role("heading", name="Experiments: 4 are pending").wait_for()
+    fill_in(page)
+    page.get_by_role("button", name="Tell rewards").click()
+    page.get_by_text(re.compile("(The|Whether the) past .*2023.* and have [0-9]+% now")).wait_for()
+
+
 def test_new_compounds_are_added_from_a_table(page, address, http, tmp_path):
     study = create(http, "arriving", {"kind": "table", "csv": NAMED})
     page.goto(at(address, "arriving"))
