@@ -42,6 +42,7 @@ SLOW = (
     "common/test_compiling.py",
     "outside/*",  # a package of another team in processes of its own
     "test_cli.py::test_demo*",
+    "test_dist.py",  # installs the wheel into an environment of its own
     "test_docs.py",
     "test_first_minutes.py",
     "test_mutants.py",
