@@ -8,11 +8,11 @@ import sys
 
 WITHOUT = """
 import multiprocessing.util, os, signal, sys, subprocess, tempfile
-import numba, numpy, pandas, scipy.optimize, scipy.linalg, sqlalchemy, fastapi, uvicorn, httpx, typer, rich.progress, openpyxl
-import numba.core.caching, starlette.testclient, sqlalchemy.dialects.sqlite
+import fastapi, httpx, numba.core.caching, numpy, openpyxl, pandas, rich.progress, scipy.linalg, scipy.optimize
+import sqlalchemy.dialects.sqlite, starlette.testclient, typer, uvicorn
 
-for name in ("register_at_fork", "fork", "getuid", "geteuid", "pread", "sysconf", "sched_getaffinity", "fchmod", "uname",
-             "O_CLOEXEC", "O_NOFOLLOW", "killpg", "setsid", "getpgid", "statvfs", "chown", "mkfifo", "nice", "getloadavg"):
+gone = "register_at_fork fork getuid geteuid pread sysconf sched_getaffinity fchmod uname O_CLOEXEC O_NOFOLLOW killpg"
+for name in f"{gone} setsid getpgid statvfs chown mkfifo nice getloadavg".split():
     delattr(os, name)
 for name in ("SIGKILL", "SIGHUP", "SIGALRM", "SIGUSR1", "SIGSTOP", "SIGQUIT", "setitimer", "alarm"):
     delattr(signal, name)
