@@ -4,6 +4,7 @@ A test that takes seconds of CPU time, starts processes or servers, or repeats a
 `pytest --durations=50` measures; an entry that names no test any more is reported when all tests are collected.
 """
 
+import os
 import warnings
 from fnmatch import fnmatch
 
@@ -37,11 +38,10 @@ SLOW = (
     "algorithms/test_rivals_beyond.py",
     "algorithms/test_contextual_conformance.py",  # but for the algorithms of FAST
     "algorithms/sparse/*",
-    "evaluation/test_coverage.py",
-    "theory/test_coverage.py",
     "common/test_compiling.py",
     "outside/*",  # a package of another team in processes of its own
     "test_cli.py::test_demo*",
+    "test_dist.py",  # installs the wheel into an environment of its own
     "test_docs.py",
     "test_first_minutes.py",
     "test_mutants.py",
@@ -57,6 +57,24 @@ FAST = (
 )
 
 
+# Forks, kills, limits of resources, modes of files and links: skipped on Windows.
+POSIX = (
+    "client/test_transport.py::test_a_child_opens_its_own_connections",
+    "common/test_files.py::test_nothing_stays_behind_on_a_full_disk",
+    "common/test_files.py::test_names_of_drafts*",
+    "common/test_files.py::test_a_link_is_replaced*",
+    "common/test_files.py::test_modes",
+    "common/test_files.py::test_devices_and_folders",
+    "estimation/test_announcing.py::test_memory_of_the_machine*",
+    "estimation/test_sweep.py::test_a_forked_child*",
+    "study/test_contextual.py::test_many_processes*",
+    "study/test_contextual.py::test_a_trial_of_a_worker_that_was_killed*",
+)
+if os.name != "posix":  # what these import or make when they are imported exists on POSIX systems only
+    ignored = ("concurrency", "crashes", "forking", "leases", "memory", "read_only", "replaced")
+    collect_ignore_glob = ["adversarial/*", "common/test_compiling.py", *(f"study/test_{name}.py" for name in ignored)]
+
+
 def _matches(nodeid: str, patterns: tuple[str, ...]) -> list[str]:
     name = nodeid.removeprefix("tests/")
     return [pattern for pattern in patterns if fnmatch(name, pattern) or fnmatch(name, f"{pattern}::*")]
@@ -68,9 +86,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if not item.nodeid.startswith("tests/"):
             continue
         slow, fast = _matches(item.nodeid, SLOW), _matches(item.nodeid, FAST)
-        used.update(slow, fast)
+        posix = _matches(item.nodeid, POSIX)
+        used.update(slow, fast, posix)
+        if posix and os.name != "posix":
+            item.add_marker(pytest.mark.skip(reason="needs what only POSIX systems have"))
         if slow and not fast:
             item.add_marker(pytest.mark.slow)
-    unused = [pattern for pattern in (*SLOW, *FAST) if pattern not in used]
+    unused = [pattern for pattern in (*SLOW, *FAST, *POSIX) if pattern not in used]
     if unused and "tests" in config.args and not hasattr(config, "workerinput"):
         warnings.warn(f"tests/conftest.py names tests that do not exist: {', '.join(unused)}", stacklevel=1)

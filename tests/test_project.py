@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from packaging.version import Version
+from rattler_build import RenderConfig, Stage0Recipe, VariantConfig
 
 from alexp.cli.doctor import findings
 from alexp.common.extras import EXTRAS
@@ -43,6 +44,23 @@ def test_there_is_one_version():
     research = tomllib.loads((ROOT / "experiments/pyproject.toml").read_text())["project"]
     citation = re.search(r"^version: (.*)$", (ROOT / "CITATION.cff").read_text(), flags=re.M)[1]
     assert PROJECT["version"] == research["version"] == citation
+
+
+def test_the_conda_recipe_says_what_pyproject_says():
+    """It is parsed and rendered by rattler-build, with which conda-forge builds."""
+    (variant,) = Stage0Recipe.from_file(str(ROOT / "recipe/recipe.yaml")).render(VariantConfig(), RenderConfig())
+    recipe, extras = variant.recipe, PROJECT["optional-dependencies"]
+    assert recipe.package.version == PROJECT["version"]
+    renamed = {"matplotlib-base": "matplotlib", "dask-core": "dask", "prometheus_client": "prometheus-client"}
+
+    def asked(lines):
+        found = (re.match(r"([\w-]+)(?:\[[\w,]+\])?\s*(.*)", line).groups() for line in lines)
+        return {renamed.get(name, name): bound for name, bound in found if name != "alexp"}
+
+    own = {"python": PROJECT["requires-python"]} | asked(PROJECT["dependencies"]) | asked(extras["lab"])
+    assert asked(recipe.requirements.run) == own
+    others = [line for name in ("client", "service", "chem", "design", "dask") for line in extras[name]]
+    assert asked(recipe.requirements.to_dict()["run_constraints"]) == asked(others)
 
 
 def test_what_is_deprecated_goes_when_it_is_said_to_go():

@@ -7,7 +7,6 @@ rewards, which models are left.
 
 from __future__ import annotations
 
-import resource
 import time
 from contextlib import suppress
 
@@ -17,6 +16,7 @@ from alexp.algorithms import EvidenceMixture
 from alexp.algorithms.assumptions import NotCertified
 from alexp.problem import Interval, ModelClass
 from alexp.simulation import SyntheticEnvironment
+from alexp_experiments.bench.worker import peak_mb
 
 _PROBLEMS = ((10, 100, 7), (30, 60, 3))  # degree of Legendre polynomials, steps, runs
 _STATEMENTS = ("check_models", "plausible_models")
@@ -50,9 +50,8 @@ def main() -> None:
         times = np.array([[costs(models, steps, seed, one) for one in _STATEMENTS] for seed in range(runs)])
         shares = np.median(times[:, :, 1] / times[:, :, 0], axis=0)
         step = 1e3 * float(np.median(times[:, :, 0])) / steps
-        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0
         cells = [f"{models.n_models:,}", str(steps), f"{step:.2f}", *(f"+{share:.0%}" for share in shares)]
-        print(f"| {' | '.join(cells)} | {memory:.0f} |", flush=True)
+        print(f"| {' | '.join(cells)} | {peak_mb():.0f} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ Seconds are CPU time of all processes together, so that a busy machine does not 
 from __future__ import annotations
 
 import argparse
-import resource
 import time
 from importlib import import_module
 from math import prod
@@ -23,6 +22,7 @@ from alexp.common.arrays import FloatArray
 from alexp.estimation.onepass.backends import product
 from alexp.parts.backend import PartedRows
 from alexp.parts.program import BLOCK, CandidatePart, PartTask
+from alexp_experiments.bench.worker import peak_mb
 
 _CHUNK = 500_000  # rows of a file that are made at a time
 _WARM = 5  # steps before those that are measured
@@ -68,7 +68,7 @@ def cpu_seconds() -> float:
 
 def peak_gigabytes() -> float:
     """Largest memory of this process so far."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    return peak_mb() / 1e3
 
 
 class Clock:

@@ -141,7 +141,7 @@ def run(problem: CoverageProblem, seed: int, noise: Noise = _gaussian) -> ShapeR
             continue
         out = np.setdiff1d(np.arange(3), ledger.plausible(_DELTA))
         gone[out] = np.minimum(gone[out], t)
-        lost_model |= _TRUE in out
+        lost_model |= bool(ledger.largest[_TRUE] > np.log(1.0 / _DELTA))
         lower, upper = ledger.fits(_DELTA).at(_TRUE, table.T, float(ledger.radii(np.array([_TRUE]), _DELTA)[0]))
         slack = 1e-9 * problem.unit * (1.0 + abs(problem.offset))
         lost_band |= bool(np.any((problem.unit * true < lower - slack) | (problem.unit * true > upper + slack)))

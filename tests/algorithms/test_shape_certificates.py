@@ -179,7 +179,7 @@ def test_collinear_columns_change_nothing():
         for index, error in zip(chosen, noise, strict=True):
             opt.observe(int(index), rewards[index] + error)
         runs.append(opt)
-    local = [run._certify().plausible(0.05) for run in runs]
+    local = [run._certify().fits(0.05) for run in runs]
     assert [run._certify()._ledger.ranks.tolist() for run in runs] == [[3, 4], [3, 4]]
     assert runs[1]._certify()._ledger.residuals == pytest.approx(runs[0]._certify()._ledger.residuals, rel=1e-8)
     assert all(np.isfinite(radii).all() for found in local for _, radii in found.sets)
@@ -276,6 +276,62 @@ def test_the_alarm_is_the_same_asked_after_every_reward_or_once():
             assert check.at == once.contradicted_at(0.05)
     assert 3 < len(values) < 15
     assert str(runs[0].check_models()) == str(runs[1].check_models())
+
+
+def test_certificates_wait_while_a_smooth_function_predicts_better():
+    """Before the alarm: nothing is certified or calibrated from the first look at which the rival leads."""
+    rng = np.random.default_rng(10)
+    x, other = rng.standard_normal((200, 3)), rng.standard_normal((200, 2))
+    models = alexp.ModelClass.from_matrices({"x": x, "other": other})
+    signal = x @ [1.0, -0.5, 0.3]
+    for outside in (0.0, 0.5):
+        opt = alexp.EvidenceMixture(models, alexp.FiniteSet(list(range(200))), noise="gaussian", random_state=0)
+        rewards = signal + outside * np.cos(2.5 * x[:, 0])
+        said = {}
+        for t, index in enumerate(rng.permutation(200)[:58], 1):
+            opt.observe(int(index), rewards[index] + 0.1 * rng.standard_normal())
+            if t >= 20 and not opt.check_models().contradicted:
+                said[t] = opt.stop_report()
+        kinds = [report.kind for report in said.values()]
+        if outside == 0.0:
+            assert kinds == 39 * ["certified"]
+            continue
+        first = kinds.index("estimate")
+        assert kinds == first * ["certified"] + (len(kinds) - first) * ["estimate"]
+        assert min(said) + first in (27, 40)  # looks at the rival; the alarm comes later
+        assert said[max(said)].reason.startswith("a smooth function of the columns predicts the rewards better than")
+
+
+def test_nothing_is_said_of_models_either_while_a_smooth_function_predicts_better():
+    rng = np.random.default_rng(10)
+    x = rng.standard_normal((200, 3))
+    models = alexp.ModelClass.from_matrices({"x": x})
+    opt = alexp.EvidenceMixture(models, alexp.FiniteSet(list(range(200))), noise="gaussian", random_state=0)
+    for index in range(20):
+        opt.observe(index, x[index] @ [1.0, -0.5, 0.3] + 0.3 * np.cos(2.5 * x[index, 0]) + 0.1 * rng.standard_normal())
+    assert not opt.check_models().contradicted
+    for statement in (opt.plausible_models, lambda: opt.confidence(0)):
+        with pytest.raises(alexp.NotCertified, match="a smooth function of the columns"):
+            statement()
+
+
+def test_plausible_models_change_at_looks_of_the_schedule_only():
+    models, domain, rewards = problem()
+    often, once = (alexp.EvidenceMixture(models, domain, noise="gaussian", random_state=0) for _ in range(2))
+    rng, changes, known = np.random.default_rng(3), [], None
+    for t, index in enumerate(rng.permutation(N)[:40], 1):
+        y = rewards[index] + 3.0 * rng.standard_normal()
+        often.observe(int(index), y)
+        once.observe(int(index), y)
+        if t < 18:
+            continue
+        now = often.plausible_models().tolist()
+        assert set(often.stop_report().plausible) <= set(now)  # all rewards say at least as much
+        changes += [t] if known is not None and now != known else []
+        known = now
+    assert changes
+    assert set(changes) <= {22, 27, 33, 40}
+    assert once.plausible_models().tolist() == known
 
 
 def test_thousands_of_models():

@@ -3,7 +3,6 @@
 import io
 import os
 import re
-import resource
 import stat
 import struct
 import zipfile
@@ -40,6 +39,8 @@ def test_a_file_is_there_at_once_or_not_at_all(tmp_path):
 @pytest.fixture
 def full_disk():
     """No file may become larger than 1000 bytes."""
+    import resource
+
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
     yield

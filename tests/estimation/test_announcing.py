@@ -1,6 +1,5 @@
 """What a run will take is estimated and said before it is made."""
 
-import resource
 import tracemalloc
 import warnings
 
@@ -172,6 +171,8 @@ def test_memory_of_particles_after_a_hundred_candidates():
 
 
 def test_memory_of_the_machine_or_of_less(tmp_path, monkeypatch):
+    import resource
+
     whole = machine_memory()
     assert 1e8 < whole < 1e15
     limit = tmp_path / "memory.max"

@@ -85,7 +85,7 @@ def test_it_is_never_called_certified_and_needs_the_shape():
     assert report.can_stop
     assert report.rests_on == "if the rewards are of the kind that the models expect and errors are bell-shaped"
     assert "kernels can follow any rewards" in report.reason
-    assert str(report).endswith(report.rests_on)
+    assert str(report).endswith(f"{report.rests_on}: calibrated, not certified")
     with pytest.raises(alexp.NotCertified, match="kernels"):
         opt.confidence(0)
     plain = run_on(rewards, x, None, repeats=False).stop_report(epsilon=1e9)

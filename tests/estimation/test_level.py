@@ -7,7 +7,7 @@ import alexp
 from alexp.algorithms.certifier import ToldSoFar
 from alexp.estimation.credible import log_odds_of_a_constant, typical_norms
 
-RATIOS, LEVELS = (1e-4, 1e-3, 1e-2, 0.1, 0.5), (1.0, 10.0)
+RATIOS, LEVEL = (1e-3, 1e-2, 0.1), 3.0
 
 
 def problem(seed=0, level=0.0, **arguments):
@@ -41,7 +41,7 @@ def dense(maps, opt, level):
 @pytest.mark.parametrize("level", [0.0, 5.0])
 def test_odds_by_dense_algebra(level):
     models, opt, maps = problem(level=level)
-    expected = np.logaddexp.reduce([dense(maps, opt, c) for c in LEVELS]) - np.log(2) - dense(maps, opt, 0.0)
+    expected = dense(maps, opt, LEVEL) - dense(maps, opt, 0.0)
     told = ToldSoFar(opt.log, opt._candidates, 1.0).rewards()
     found = log_odds_of_a_constant(models, typical_norms(models, opt._candidates), told)
     assert found == pytest.approx(expected, abs=1e-8)

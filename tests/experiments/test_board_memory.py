@@ -15,9 +15,10 @@ EFFECTS = {"a": 0.0, "b": 4.0, "c": 8.0, "d": 1.0, "x": 0.0, "y": 5.0, "z": 2.0}
 
 @pytest.fixture
 def small(monkeypatch):
-    """Two tasks with the same effects, in other units."""
-    rewards = CELLS["base"].map(EFFECTS) + CELLS["ligand"].map(EFFECTS) + CELLS["amount"]
-    tasks = [CELLS.assign(task="old", reward=100.0 - 3.0 * rewards), CELLS.assign(task="new", reward=rewards)]
+    """Two tasks in other units; in the old one the ligand does less."""
+    base, ligand = CELLS["base"].map(EFFECTS), CELLS["ligand"].map(EFFECTS)
+    rewards = {"old": 100.0 + 3.0 * base + ligand - CELLS["amount"], "new": base + ligand + CELLS["amount"]}
+    tasks = [CELLS.assign(task=task, reward=own) for task, own in rewards.items()]
     monkeypatch.setattr(memory, "load", lambda table, folder: pd.concat(tasks, ignore_index=True))
     scenario = Transfer("old to new", "report", "small", ("old",), "new")
     monkeypatch.setattr(memory, "SCENARIOS", (scenario,))

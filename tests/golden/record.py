@@ -13,9 +13,8 @@ import sys
 from fnmatch import fnmatch
 from pathlib import Path
 
-import alexp
 from alexp.algorithms import load
-from tests.golden import cases
+from tests.golden import cases, studies
 
 SAVED_ON = ("shared", "maps-intercept")
 
@@ -31,11 +30,12 @@ def states():
 
 
 def write(folder: Path) -> None:
-    """Write both files and a database with a few studies."""
+    """Write runs, states, a database of studies, and how each of these goes on."""
     folder.mkdir(parents=True, exist_ok=True)
     keep(folder, "runs", runs())
     keep(folder, "states", states())
-    database(folder / "studies.db")
+    studies.database(folder / "studies.db")
+    keep(folder, "studies", {name: studies.continued(folder / "studies.db", name) for name in studies.GO_ON})
 
 
 def keep(folder: Path, name: str, content) -> None:
@@ -63,45 +63,6 @@ def read(folder: Path, name: str):
     return json.loads(gzip.decompress((folder / f"{name}.json.gz").read_bytes()))
 
 
-STUDIES = ("alexp", "exp4-ix", "corral-own", "evidence-mixture", "etc", "d3rb", "fs-scb")
-
-
-def database(path: Path) -> None:
-    """Studies with pending and abandoned trials, observations and restricted rounds."""
-    import pandas as pd
-
-    path.unlink(missing_ok=True)
-    for variant in STUDIES:
-        kind, own = cases.VARIANTS[variant]
-        models, domain = cases.problem("shared" if variant != "fs-scb" else "maps")
-        settings = {"noise_std": 0.1, "random_state": 5} | own
-        study = alexp.create_study(models, domain, name=variant, storage=path, algorithm=kind.name, **settings)
-        with study:
-            play_study(study, 0, 12)
-            study.abandon(study.ask())
-            study.add_observations(pd.DataFrame({"index": [3, 9], "reward": [0.25, -0.5]}))
-            study.ask(2, distinct=True)
-        with alexp.load_study(variant, path) as study:
-            play_study(study, 12, 4)
-    import sqlite3
-
-    connection = sqlite3.connect(path)
-    connection.execute("PRAGMA journal_mode=DELETE")
-    connection.execute("VACUUM")
-    connection.close()
-
-
-def play_study(study, start, rounds):
-    """Rounds of a study, every third of them restricted."""
-    out = []
-    for step in range(start, start + rounds):
-        available = [i for i in range(cases.N_CANDIDATES) if (i + step) % 4] if step % 3 == 1 else None
-        trial = study.ask(available=available)
-        study.tell(trial, cases.reward(trial.index, trial.id))
-        out.append([trial.index, trial.model, int(trial.explored), float(trial.propensity).hex()])
-    return out
-
-
 def compare(folder: Path) -> int:
     """Print what differs in any bit; returns how many runs differ."""
     differing = 0
@@ -114,6 +75,11 @@ def compare(folder: Path) -> int:
             if parts:
                 differing += 1
                 print(f"{name} {key}: {', '.join(parts)} differ")
+    before = read(folder, "studies")
+    for name in studies.GO_ON:
+        if studies.continued(folder / "studies.db", name) != before[name]:
+            differing += 1
+            print(f"studies {name}: decisions differ")
     return differing
 
 

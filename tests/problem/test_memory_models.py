@@ -29,12 +29,11 @@ def test_a_memory_is_one_more_column_beside_every_kernel(trust):
     rows, r = more.dictionary.table, 1.0 if trust is None else 0.3
     assert np.allclose(rows[:, -1], np.sqrt(r) * Z)
     m = models.n_models
-    assert more.names[: m + 1] == [*models.names, "2023"]
-    assert np.allclose(more.gram(m, rows, rows), r * np.outer(Z, Z))
+    assert more.names[:m] == models.names
     for j in range(m):
         own = models.gram(j, rows[:, :-1], rows[:, :-1])
-        assert more.names[m + 1 + j] == f"2023 + {models.names[j]}"
-        joined = more.gram(m + 1 + j, rows, rows)
+        assert more.names[m + j] == f"2023 + {models.names[j]}"
+        joined = more.gram(m + j, rows, rows)
         assert np.allclose(joined, own / varies(own) + r * np.outer(Z, Z))
 
 
@@ -42,10 +41,9 @@ def test_prior_weights_follow_the_trust():
     models, more = kernels({"2023": 0.25})
     prior, own = np.exp(more.log_prior), np.exp(models.log_prior)
     (past,) = memories_of(more, 1)
-    assert np.isclose(prior[past].sum(), 0.2)
-    assert np.allclose(prior[: models.n_models], 0.8 * own)
-    assert np.isclose(prior[models.n_models], 0.1)
-    assert np.allclose(prior[models.n_models + 1 :], 0.1 * own)
+    assert np.isclose(prior[past].sum(), 1.0 / 9.0)  # odds of (2 r)^3 = 1/8
+    assert np.allclose(prior[: models.n_models], 8.0 / 9.0 * own)
+    assert np.allclose(prior[models.n_models :], 1.0 / 9.0 * own)
     assert set(more.families[past]).isdisjoint(models.families)
 
 
@@ -54,34 +52,37 @@ def test_several_memories_have_models_of_their_own():
     more = models.remembering({"a": PAST, "b": -(PAST**2)})
     first, second = memories_of(more, 2)
     assert [more.names[j].split(" + ")[0] for j in (*first, *second)] == ["a"] * first.size + ["b"] * second.size
-    assert np.allclose([np.exp(more.log_prior[own]).sum() for own in (first, second)], 1.0 / 3.0)
+    assert np.allclose([np.exp(more.log_prior[own]).sum() for own in (first, second)], 8.0 / 17.0)
+    assert set(more.families[first]).isdisjoint(more.families[second])
 
 
-def test_a_memory_of_linear_models_is_a_column_as_large_as_their_features():
+def test_linear_models_have_a_memory_that_varies_as_they_do():
     models = alexp.ModelClass.from_matrices({"bits": BITS, "numbers": NUMBERS})
     more = models.remembering({"2023": PAST})
-    assert more.kernels is None
-    assert more.names == ["bits", "numbers", "2023", "2023 + bits", "2023 + numbers"]
+    assert more.names == ["bits", "numbers", "2023 + bits", "2023 + numbers"]
+    rows = more.dictionary.table
     for j, block in enumerate([BITS, NUMBERS]):
-        joined = more.features(3 + j, np.arange(30))
-        assert np.array_equal(joined[:, :-1], block)
-        assert np.isclose(np.var(joined[:, -1]), np.var(block, axis=0).sum())
+        own = block @ block.T
+        assert np.allclose(more.gram(2 + j, rows, rows), own / varies(own) + np.outer(Z, Z))
 
 
 def test_particles_stay_without_a_memory():
     choice = {"numbers": [ARD(), Matern(), Linear()]}
     models = alexp.ModelClass.from_matrices({"numbers": NUMBERS}, kernels=choice).remembering({"2023": PAST})
-    assert models.n_models == 3 + 1 + 2
+    assert models.n_models == 3 + 2
     opt = alexp.EvidenceMixture(models, alexp.FiniteSet(range(30)), random_state=0)
     opt.tell(opt.ask(), 1.0)
     assert np.isclose(opt.probabilities.sum(), 1.0)
+    alone = alexp.ModelClass.from_matrices({"numbers": NUMBERS}, kernels={"numbers": [ARD()]})
+    with pytest.raises(ValueError, match="all models are ARD or constant"):
+        alone.remembering({"2023": PAST})
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_useless_memory_costs_at_most_log_two_of_evidence(seed):
+def test_a_useless_memory_costs_at_most_the_logarithm_of_its_odds(seed):
     models, _ = kernels()
     rng, domain = np.random.default_rng(seed), alexp.FiniteSet(range(30))
-    more = models.remembering({"2023": rng.standard_normal(30)})
+    more = models.remembering({"2023": rng.standard_normal(30)}, {"2023": 0.5})
     evidence = []
     for one in (models, more):
         opt = alexp.EvidenceMixture(one, domain, random_state=0)

@@ -3,6 +3,7 @@
 import re
 from urllib.parse import quote
 
+import numpy as np
 import openpyxl
 import pytest
 
@@ -142,6 +143,56 @@ def test_a_day_at_the_bench(page, address, storage):
     with page.expect_download() as table:
         page.get_by_role("link", name="CSV").click()
     assert len(table.value.path().read_text(encoding="utf-8").splitlines()) == 9
+
+
+GRID = [(f"R{k:02d}", k % 5, k // 5) for k in range(25)]
+GRID_CSV = "name,acid,heat\n" + "\n".join(",".join(map(str, row)) for row in GRID)
+
+
+def test_bell_shaped_errors_are_one_switch_and_the_sentence_says_what_it_rests_on(page, address, storage, http):
+    """Nothing but the switch: calibrated at first, then certified; and an alarm with the experiments that raise it."""
+    noise = np.random.default_rng(0)
+
+    def create_with_switch(name):
+        page.goto(f"{address}/#/new")
+        page.get_by_label("Name", exact=True).fill(name)
+        page.get_by_label("Table, one candidate per line").fill(GRID_CSV)
+        page.get_by_text("25 candidates, 3 columns.").wait_for()
+        page.get_by_text("How to read it").click()
+        page.get_by_label("Kind of models").select_option("linear")
+        page.get_by_label("Measurement errors are bell-shaped").check()
+        page.get_by_label("Seed").fill("0")
+        page.get_by_role("button", name="Create the study").click()
+        page.get_by_role("heading", name=name).wait_for()
+        return Caller(http, name)
+
+    def tell(study, n, reward):
+        trials = study.post("ask", n=n)["trials"]
+        results = [{"trial": t["id"], "reward": reward(t["x"]["acid"], t["x"]["heat"])} for t in trials]
+        study.post("tell", results=results)
+
+    study = create_with_switch("bell")
+    assert load_study("bell", storage).algorithm.noise == "gaussian"
+    sentence = page.locator(".stopping")
+    tell(study, 6, lambda acid, heat: 40.0 + 3.0 * acid + heat + noise.standard_normal())
+    sentence.get_by_text(re.compile("No candidate is better.*bell-shaped: calibrated, not certified.$")).wait_for()
+    tell(study, 10, lambda acid, heat: 40.0 + 3.0 * acid + heat + noise.standard_normal())
+    sentence.get_by_text(re.compile("of 100 such runs, if the model is true and errors are bell-shaped.$")).wait_for()
+    assert load_study("bell", storage).stop_report().certified
+    assert page.get_by_text("Alarm:").count() == 0
+
+    study = create_with_switch("bent")
+    tell(study, 22, lambda acid, heat: 40.0 + 9.0 * (acid - 2) ** 2 - 9.0 * (heat - 2) ** 2 + noise.standard_normal())
+    alarm = page.locator(".note", has_text="Alarm: none of the models explains the rewards")
+    alarm.wait_for()
+    named = alarm.get_by_role("listitem").all_inner_texts()
+    assert len(named) == 3
+    rewards = {f"{row['id']}": row for row in load_study("bent", storage).trials()}
+    for text in named:
+        trial, label, reward = re.fullmatch(r"Trial (\d+) \((R\d\d), .*\) gave ([-\d.]+)", text).groups()
+        assert rewards[trial]["label"].startswith(label)
+        assert rewards[trial]["reward"] == pytest.approx(float(reward), rel=1e-3)
+    sentence.get_by_text("by an estimate without a guarantee: none of the models explains the rewards").wait_for()
 
 
 def test_a_file_is_uploaded_looked_at_and_corrected(page, address, storage, tmp_path):
@@ -286,6 +337,27 @@ def test_results_are_pasted_by_name_and_looked_at_before_they_are_stored(page, a
     page.get_by_text("Nothing is pending.").wait_for()
     page.get_by_text("measured: <b>late</b>").wait_for()
     page.locator("input:focus").wait_for()  # the keyboard goes on where it was
+
+
+def test_old_results_are_learned_from(page, address, http):
+    create(http, "remembering", {"kind": "table", "csv": CSV})
+    page.goto(at(address, "remembering"))
+    page.get_by_text("Learn from old results").click()
+    page.get_by_label("Name of the campaign").fill("2023")
+    old = [f"{','.join(map(str, row))},{2.0 * measured(', '.join(map(str, row))):.1f}" for row in ROWS[::2]]
+    page.get_by_label("Old results, one per line").fill("\n".join([f"{CSV.splitlines()[0]},yield", *old]))
+    page.get_by_role("button", name="Learn from the results").click()
+    page.get_by_text("has no column 'reward'").first.wait_for()
+    page.get_by_label("Column with the results").fill("yield")
+    page.get_by_role("button", name="Learn from the results").click()
+    page.get_by_text("Learned. What the past is worth").wait_for()
+    page.locator(".headline", has_text="No reward yet. The models of '2023' have").wait_for()
+    page.get_by_label("How many").fill("4")
+    page.get_by_role("button", name="Ask").click()
+    page.get_by_role("heading", name="Experiments: 4 are pending").wait_for()
+    fill_in(page)
+    page.get_by_role("button", name="Tell rewards").click()
+    page.get_by_text(re.compile("(The|Whether the) past .*2023.* and have [0-9]+% now")).wait_for()
 
 
 def test_new_compounds_are_added_from_a_table(page, address, http, tmp_path):

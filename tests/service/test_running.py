@@ -189,6 +189,25 @@ def test_a_study_is_opened_once_however_many_ask_for_it(where, monkeypatch):
     cache.close()
 
 
+def test_changes_of_one_study_are_made_in_the_order_in_which_they_came(where):
+    with serving(where) as (address, _), client(address) as http:
+        create(http)
+    cache, made = StudyCache(Storage(where), Limits(), Metrics()), []
+    begun, held = threading.Event(), threading.Event()
+    with ThreadPoolExecutor(9) as pool:
+        pool.submit(cache.change, "s", lambda _: (begun.set(), held.wait(10)), None)
+        assert begun.wait(10)
+        for k in range(8):
+            pool.submit(cache.change, "s", lambda _, k=k: made.append(k), None)
+            deadline = time.monotonic() + 10
+            while len(cache._open["s"].turns._waiting) < k + 1 and time.monotonic() < deadline:
+                time.sleep(0.001)
+        assert cache.use("s", lambda opened: opened.study.counts).value["told"] == 0  # looking waits for nobody
+        held.set()
+    assert made == list(range(8))
+    cache.close()
+
+
 def test_warnings_and_names_stay_with_their_request(where):
     """Many at once: each caller hears of its own reward alone, and every ask has its own worker."""
     with serving(where) as (address, _), client(address) as http:

@@ -9,7 +9,7 @@ import pytest
 import alexp
 from alexp.study import create_study
 from alexp.table import FileError, Table
-from alexp.table.memory import expected, worth
+from alexp.table.memory import expected, read_campaign, worth
 
 SOLVENTS, LIGANDS, CELSIUS = ("DMF", "water", "MeOH"), ("XPhos", "SPhos", "dppf"), (60, 80, 100)
 FRAME = pd.DataFrame(
@@ -38,12 +38,13 @@ def test_an_old_campaign_becomes_ordinary_models():
     plain, table = Table.from_frame(FRAME), Table.from_frame(FRAME).with_memory({"2023": OLD})
     models, own = table.models(), plain.models().n_models
     assert plain._memories == {}
-    assert models.names[own : own + 2] == ["2023", f"2023 + {models.names[0]}"]
+    assert models.names[own : own + 2] == [f"2023 + {name}" for name in models.names[:2]]
     assert np.corrcoef(column(table), yields(FRAME))[0, 1] > 0.97
     assert remark(table) == "memory '2023': 14 results; 14 of them of candidates"
-    assert 0.7 < np.var(column(table)) < 1.0  # the share that is known
+    assert 0.7 < np.var(column(table)) < 1.001  # the share that is known
     prior, _ = worth(models, np.exp(models.log_prior))["2023"]
-    assert np.isclose(prior, np.var(column(table)) / (1.0 + np.var(column(table))))
+    odds = (2.0 * np.var(column(table))) ** 3
+    assert np.isclose(prior, odds / (1.0 + odds))
 
 
 @pytest.mark.parametrize("change", [lambda y: 1e6 * y + 3e7, lambda y: 0.001 * y, lambda y: y - 1e4])
@@ -54,7 +55,7 @@ def test_the_scale_of_old_rewards_does_not_matter(change):
     assert np.allclose(column(base), column(other), atol=1e-4)
 
 
-def test_neither_does_their_direction():
+def test_the_other_direction_is_learned():
     runs = []
     for sign in (1.0, -1.0):
         table = Table.from_frame(FRAME).with_memory({"2023": OLD.assign(reward=sign * OLD["reward"])})
@@ -62,7 +63,26 @@ def test_neither_does_their_direction():
         for k in range(6):
             opt.observe(k, float(yields(FRAME)[k]))
         runs.append([opt.predict(opt.domain[k])[0] for k in range(27)])
-    assert np.allclose(*runs)
+    assert np.allclose(*runs, atol=1.0)
+
+
+@pytest.mark.parametrize("direction", ["maximize", "minimize"])
+def test_before_the_first_reward_what_was_good_is_expected_to_be_good(direction):
+    table = Table.from_frame(FRAME).with_memory({"2023": OLD})
+    opt = alexp.EvidenceMixture(table, direction=direction, random_state=0)
+    mean = [opt.predict(opt.domain[k])[0] for k in range(27)]
+    assert np.corrcoef(mean, yields(FRAME))[0, 1] > 0.8
+    first = [yields(FRAME)[trial.index] for trial in opt.ask(3)]
+    middle = np.median(yields(FRAME))
+    assert np.mean(first) > middle if direction == "maximize" else np.mean(first) < middle
+
+
+def test_of_several_objectives_none_is_expected_to_follow_the_past():
+    table = Table.from_frame(FRAME).with_memory({"2023": OLD})
+    opt = alexp.EvidenceMixture(table, objectives={"y": "maximize", "z": "minimize"}, random_state=0)
+    for name in ("y", "z"):
+        part = opt.objective(name)
+        assert not np.any([part.predict(part.domain[k])[0] for k in range(27)])
 
 
 @pytest.mark.parametrize("kernels", ["auto", "linear", {"table": [alexp.kernels.Matern(), "linear"]}])
@@ -71,7 +91,7 @@ def test_results_of_other_candidates_are_compared_by_columns(kernels):
     old["reward"] = yields(old)
     table = Table.from_frame(FRAME).with_memory({"2023": old})
     assert remark(table) == "memory '2023': 14 results; 0 of them of candidates"
-    mean = table.models(kernels).dictionary.table[:, -1 - 1 * (kernels == "linear")]
+    mean = table.models(kernels).dictionary.table[:, -1]
     assert np.corrcoef(mean, yields(FRAME))[0, 1] > 0.8
 
 
@@ -97,11 +117,12 @@ def test_failures_blanks_replicates_and_other_columns_are_ordinary_life(tmp_path
     lines = [
         "solvent,ligand,T (°C),operator,yield", "DMF,XPhos,60,A,15.5", "DMF,SPhos,80,A,failed",
         "water,XPhos,60,B,20; 21.5", "water,dppf,80,B,", "MeOH,,80,B,6", "MeOH,SPhos,60,C,5.0",
+        "water,XPhos,80,B,22", "MeOH,SPhos,80,C,6", "DMF,XPhos,80,A,16.5",
     ]  # fmt: skip
     file.write_text("\n".join(lines), encoding="utf-8")
     table = Table.from_frame(FRAME).with_memory({"2023": file}, reward="yield")
     assert remark(table) == (
-        "memory '2023': 4 results; 4 of them of candidates; 2 without a reward left out; 1 with blank cells left out; "
+        "memory '2023': 7 results; 7 of them of candidates; 2 without a reward left out; 1 with blank cells left out; "
         "columns that are not used: 'operator'"
     )
     assert column(table)[18] < column(table)[9]  # MeOH below water
@@ -109,17 +130,29 @@ def test_failures_blanks_replicates_and_other_columns_are_ordinary_life(tmp_path
 
 @pytest.mark.parametrize("old", [OLD.iloc[:1], OLD.assign(reward=3.0), pd.concat([OLD.iloc[:1]] * 3)])
 def test_a_past_that_tells_nothing_is_left_out_and_said(old):
-    with pytest.warns(UserWarning, match="memory '2023' is left out: its .* tell no candidate from another"):
+    with pytest.warns(UserWarning, match="memory '2023' is left out: the table's columns explain 0% of the variance"):
         models = Table.from_frame(FRAME).with_memory({"2023": old}).models()
     assert models.n_models == Table.from_frame(FRAME).models().n_models
     assert "memories" not in models.encoding
 
 
+def share(table, results):
+    """The share of the variance of old results that is explained."""
+    campaign, _ = read_campaign("a", results, table.models().encoding, table.domain)
+    return np.var(expected(table.models(), table.domain, campaign))
+
+
+def test_results_that_nothing_predicts_are_trusted_little():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({name: rng.standard_normal(60) for name in "abc"})
+    rewards = (frame["a"] - frame["b"], rng.standard_normal(60))
+    real, noise = (share(Table.from_frame(frame), frame.assign(reward=reward)) for reward in rewards)
+    assert noise < 0.1 < 0.8 < real
+
+
 def test_few_results_are_trusted_little():
-    shares = [
-        np.var(column(Table.from_frame(FRAME).with_memory({"a": OLD.sample(n, random_state=0)}))) for n in (2, 5, 14)
-    ]
-    assert shares[0] < 0.35 < shares[2]
+    shares = [share(Table.from_frame(FRAME), OLD.sample(n, random_state=0)) for n in (2, 5, 14)]
+    assert shares[0] < 0.3 < 0.7 < shares[2]
     assert shares == sorted(shares)
 
 
@@ -180,11 +213,12 @@ def test_tables_runs_and_studies_are_sources(tmp_path):
 
 def test_what_is_expected_is_the_posterior_mean_of_a_run_on_the_old_results():
     table = Table.from_frame(FRAME)
-    run = alexp.EvidenceMixture(table.models(), table.domain, repeats=True, goal="sum", random_state=5)
+    ratios = (1e-4, 1e-3, 1e-2, 0.1, 0.5, 2.0, 8.0, 32.0)
+    settings = {"repeats": True, "goal": "sum", "ratio_grid": ratios}
+    run = alexp.EvidenceMixture(table.models(), table.domain, **settings, random_state=5)
     places = OLD.index.to_numpy()
     for place, y in zip(places, OLD["reward"], strict=True):
         run.observe(int(place), float(y))
-    mean, std = np.array([run.predict(run.domain[k]) for k in range(27)]).T
-    whole = np.sqrt(np.var(mean) + np.mean(std**2))
+    mean, unit = np.array([run.predict(run.domain[k])[0] for k in range(27)]), np.std(OLD["reward"])
     campaign = {"rewards": OLD["reward"].to_numpy(), "places": places, "cells": {}}
-    assert np.allclose(expected(table.models(), table.domain, campaign), (mean - mean.mean()) / whole, atol=1e-9)
+    assert np.allclose(expected(table.models(), table.domain, campaign), (mean - mean.mean()) / unit, atol=1e-9)

@@ -236,7 +236,7 @@ def test_without_openpyxl_the_remedy_is_named(monkeypatch):
 
     data = workbook([["name", "x"], ["a", 1], ["b", 2]])
     monkeypatch.setitem(sys.modules, "openpyxl", None)
-    with pytest.raises(FileError, match=r"t.xlsx is a workbook; pip install 'alexp\[lab\]'"):
+    with pytest.raises(ModuleNotFoundError, match=r"t.xlsx needs openpyxl, .* pip install 'alexp\[lab\]'"):
         Table.from_bytes(data, "t.xlsx")
 
 

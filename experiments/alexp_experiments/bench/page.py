@@ -94,7 +94,7 @@ COLUMNS: dict[str, list[Column]] = {
     **{axis: [_CPU, ("peak MB", "peak_mb", _number(3)), ("a second", "per_second", _number(3))] for axis in AXES},
     "service": [_MS, ("95 % ms", "p95_ms", _number(3)), ("the study's own ms", "study_ms", _number(3)),
                 ("its 95 % ms", "study_p95_ms", _number(3)), ("added ms", "added_ms", _number(3)),
-                ("pairs per second", "per_second", _number(3))],
+                ("99 % ms", "p99_ms", _number(3)), ("requests per second", "per_second", _number(3))],
 }  # fmt: skip
 
 
@@ -175,6 +175,7 @@ TARGETS = (
     Target("the same, last thousand of 100,000 rounds / first thousand", "context", "M=50, K=10, d=20, 100,000",
            "EvidenceMixture, last 1,000", "ratio", 1.1),
     Target("ask over HTTP, beyond the study's own, ms", "service", "", "ask", "added_ms", 15.0),
+    Target("99% of 10,000 requests of 64 clients, ms", "service", "", "a request, 64 clients", "p99_ms", 1_000.0),
     *(
         Target(f"ask + tell on a GPU at N=1,000,000, d=512 + 1,024 + 2,048, {precision}, ms", "gpu",
                f"N=1,000,000, d=512 + 1,024 + 2,048, six cells, {precision}", "ask + tell", "median_ms", 25.0)
@@ -425,7 +426,8 @@ def _context(rows: Sequence[Measurement]) -> Table:
 
 def _service(rows: Sequence[Measurement]) -> Table:
     columns: list[Column] = [
-        _MS, ("95% ms", "p95_ms", _ms), ("without HTTP, ms", "study_ms", _ms), ("per second", "per_second", _ms),
+        _MS, ("95% ms", "p95_ms", _ms), ("99% ms", "p99_ms", _ms), ("without HTTP, ms", "study_ms", _ms),
+        ("per second", "per_second", _ms), ("memory grew by MB", "growth_mb", _ms),
     ]  # fmt: skip
     return _only(rows, columns)
 

@@ -81,6 +81,7 @@ class Details(TypedDict, total=False):
     each_mb: float
     # service
     p95_ms: float
+    p99_ms: float
     study_ms: float
     study_p95_ms: float
     per_second: float

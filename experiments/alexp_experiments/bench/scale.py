@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -22,6 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from alexp_experiments.bench.records import Measurement, number, record
+from alexp_experiments.bench.worker import peak_mb
 
 AXES: dict[str, tuple[int, ...]] = {
     "scale-candidates": (1_000, 10_000, 100_000, 1_000_000),
@@ -75,10 +75,6 @@ def _cpu_ms(call: Callable[[], object]) -> float:
     return 1e3 * (time.process_time() - begin)
 
 
-def _peak_mb() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
-
-
 def _mixture(n: int, maps: int, columns: int):  # type: ignore[no-untyped-def]
     """A mixture of linear maps on n candidates, a reward function of one map, and the same with noise."""
     import alexp
@@ -103,7 +99,7 @@ def _step_of(opt, measure) -> Facts:  # type: ignore[no-untyped-def]
             opt.tell(trial, measure(trial))
 
         times.append(_cpu_ms(step))
-    return {"cpu_ms": float(np.median(times)), "peak_mb": _peak_mb()}
+    return {"cpu_ms": float(np.median(times)), "peak_mb": peak_mb()}
 
 
 def _candidates(n: int) -> Facts:
@@ -154,7 +150,7 @@ def _trials(n: int) -> Facts:
             out["first_ms"] = _cpu_ms(study.view)
             step()
             out["view_ms"] = _cpu_ms(study.view)
-    return out | {"bytes_each": bytes_each, "peak_mb": _peak_mb()}
+    return out | {"bytes_each": bytes_each, "peak_mb": peak_mb()}
 
 
 def _pending(k: int) -> Facts:
@@ -173,7 +169,7 @@ def _pending(k: int) -> Facts:
         trial = waiting.pop(int(rng.integers(len(waiting))))
         opt.tell(trial, measure(trial))
         times.append(_cpu_ms(opt.ask))
-    return {"cpu_ms": float(np.median(times[2:])), "peak_mb": _peak_mb()}
+    return {"cpu_ms": float(np.median(times[2:])), "peak_mb": peak_mb()}
 
 
 def _plates(n: int) -> Facts:
@@ -181,7 +177,7 @@ def _plates(n: int) -> Facts:
     for trial in opt.ask(20):
         opt.tell(trial, measure(trial))
     opt.ask(2)  # what is compiled is loaded
-    return {"cpu_ms": _cpu_ms(lambda: opt.ask(n)), "peak_mb": _peak_mb()}
+    return {"cpu_ms": _cpu_ms(lambda: opt.ask(n)), "peak_mb": peak_mb()}
 
 
 def _work(where: str, pairs: int) -> Facts:
@@ -226,7 +222,7 @@ def _studies(n: int) -> Facts:
 
         make(0)
         made = [_cpu_ms(lambda k=k: make(k)) for k in range(1, n)]  # type: ignore[misc]
-        size, opened, before = Path(folder, "s.db").stat().st_size, [], _peak_mb()
+        size, opened, before = Path(folder, "s.db").stat().st_size, [], peak_mb()
         times = []
         for k in rng.permutation(n)[:10].tolist():
 
@@ -238,7 +234,7 @@ def _studies(n: int) -> Facts:
         listed = _cpu_ms(lambda: list_studies(where))
     return {
         "cpu_ms": float(np.median(times)), "made_ms": float(np.median(made)), "view_ms": listed,
-        "bytes_each": size / n, "each_mb": max(_peak_mb() - before, 0.0) / len(times), "peak_mb": _peak_mb(),
+        "bytes_each": size / n, "each_mb": max(peak_mb() - before, 0.0) / len(times), "peak_mb": peak_mb(),
     }  # fmt: skip
 
 
@@ -273,8 +269,10 @@ def _requests(clients: int) -> Facts:
 
 def _cpu_of(process: int) -> float:
     """CPU seconds of a process so far."""
-    fields = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    import psutil
+
+    spent = psutil.Process(process).cpu_times()
+    return float(spent.user + spent.system)
 
 
 # -- what it means -----------------------------------------------------------------------------------------------

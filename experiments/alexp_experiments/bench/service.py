@@ -9,7 +9,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,7 @@ from alexp.problem import Interval, ModelClass
 from alexp_experiments.bench.records import Measurement, record
 
 ADDED_MS = 15.0  # what the service may add to an ask
-CROWDS = (1, 8, 64)  # clients at once
+CROWDS = {1: 512, 8: 512, 64: 5_000}  # clients at once: pairs of ask and tell that they share
 
 _MODELS = ModelClass.legendre(degree=6, size=3)
 _DOMAIN = Interval(-1.0, 1.0, resolution=200)
@@ -33,16 +33,19 @@ _PATIENCE = 60.0  # seconds within which a server must have started
 T = TypeVar("T")
 
 
-def bench_service(rounds: int = 200, pairs: int = 512, storage: str | None = None) -> list[Measurement]:
+def bench_service(
+    rounds: int = 200, crowds: Mapping[int, int] = CROWDS, storage: str | None = None
+) -> list[Measurement]:
     """Play turn by turn a study beside us and its twin behind a server, then let crowds of clients play.
 
     `storage` is a database of one's own; by default a SQLite file that is deleted afterwards. `ratio` is what the
-    service adds to the median, divided by its limit: below one is good. A crowd shares `pairs` pairs of ask and tell.
+    service adds to the median, divided by its limit: below one is good.
     """
     with tempfile.TemporaryDirectory(prefix="alexp-bench-", dir=os.getcwd()) as folder:
         where = storage or f"sqlite:///{Path(folder) / 'study.db'}"
-        with serving(where) as (url, _):
-            return _playing(where, url, rounds) + [_crowded(where, url, clients, pairs) for clients in CROWDS]
+        with serving(where) as (url, process):
+            crowded = partial(_crowded, where, url, process)
+            return _playing(where, url, rounds) + [crowded(clients, pairs) for clients, pairs in crowds.items()]
 
 
 @contextmanager
@@ -136,28 +139,40 @@ def _compared(instance: str, case: str, served: list[float], own: list[float]) -
     )
 
 
-def _crowded(where: str, url: str, clients: int, pairs: int) -> Measurement:
-    """So many clients, each with a connection and a thread of its own, at one study."""
-    each, times, told, errors = max(1, pairs // clients), list[float](), list[int](), list[BaseException]()
-    ready = threading.Barrier(clients + 1)
+def _crowded(where: str, url: str, process: int, clients: int, pairs: int) -> Measurement:
+    """So many clients, each with a connection and a thread of its own, at one study; times are of single requests.
 
-    def work() -> None:
+    `growth_mb` is what the server's memory grew by after the first tenth of the pairs.
+    """
+    import psutil
+
+    each, times, told, errors = max(1, pairs // clients), list[float](), list[int](), list[BaseException]()
+    ready, memory = threading.Barrier(clients + 1), list[float]()
+    server = psutil.Process(process)
+
+    def timed(action: Callable[[], T]) -> T:
+        begin = perf_counter()
+        answer = action()
+        times.append(1e3 * (perf_counter() - begin))
+        return answer
+
+    def work(first: bool) -> None:
         try:
             with Client(url) as client:
                 study = client.study("bench crowd")
                 ready.wait()
-                for _ in range(each):
-                    begin = perf_counter()
-                    trial = study.ask()
-                    study.tell(trial, 1.0 - trial.x**2)
-                    times.append(1e3 * (perf_counter() - begin))
+                for turn in range(each):
+                    trial = timed(study.ask)
+                    timed(partial(study.tell, trial, 1.0 - trial.x**2))
                     told.append(trial.id)
+                    if first and turn == each // 10:
+                        memory.append(server.memory_info().rss)
         except BaseException as error:
             errors.append(error)
             ready.abort()
 
     with _study(where, "bench crowd"):
-        threads = [threading.Thread(target=work) for _ in range(clients)]
+        threads = [threading.Thread(target=work, args=(k == 0,)) for k in range(clients)]
         for thread in threads:
             thread.start()
         ready.wait(_PATIENCE)
@@ -165,6 +180,7 @@ def _crowded(where: str, url: str, clients: int, pairs: int) -> Measurement:
         for thread in threads:
             thread.join()
         seconds = perf_counter() - begin
+        memory.append(server.memory_info().rss)
     if errors:
         raise errors[0]
     if sorted(told) != list(range(clients * each)):
@@ -172,8 +188,10 @@ def _crowded(where: str, url: str, clients: int, pairs: int) -> Measurement:
     return record(
         "service",
         _instance(where),
-        f"ask + tell, {clients} clients",
+        f"a request, {clients} clients",
         median_ms=float(np.median(times)),
         p95_ms=float(np.percentile(times, 95)),
-        per_second=len(told) / seconds,
+        p99_ms=float(np.percentile(times, 99)),
+        per_second=len(times) / seconds,
+        growth_mb=(memory[-1] - memory[0]) / 1e6,
     )

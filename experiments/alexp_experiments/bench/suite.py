@@ -141,7 +141,7 @@ def _benchmark(name: str, quick: bool, rivals_python: Path | None) -> list[Measu
     if name == "service":
         from alexp_experiments.bench.service import bench_service
 
-        return bench_service(rounds=5, pairs=64) if quick else bench_service()
+        return bench_service(rounds=5, crowds={8: 64}) if quick else bench_service()
     from alexp_experiments.bench.study import bench_study
 
     return bench_study(trials=200, rounds=5) if quick else bench_study()

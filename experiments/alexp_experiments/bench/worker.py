@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import subprocess
 import sys
 from collections.abc import Callable
@@ -48,6 +47,12 @@ def peak_mb() -> float:
     if status.exists():  # getrusage on Linux would start from what the parent held when it forked
         kilobytes = next(line.split()[1] for line in status.read_text().splitlines() if line.startswith("VmHWM"))
         return int(kilobytes) * 1024 / 1e6
+    try:
+        import resource
+    except ImportError:  # Windows
+        import psutil
+
+        return float(psutil.Process().memory_info().peak_wset) / 1e6
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / 1e6 if sys.platform == "darwin" else peak * 1024 / 1e6  # bytes on macOS, kilobytes elsewhere
 
@@ -236,11 +241,10 @@ def bench_wide(quick: bool = False) -> list[Measurement]:
 
 
 def _memory_gb() -> float:
-    """Memory of this machine; zero if it does not say."""
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9
-    except (AttributeError, ValueError, OSError):
-        return 0.0
+    """Memory of this machine, in GB of 10^9 bytes."""
+    import psutil
+
+    return float(psutil.virtual_memory().total) / 1e9
 
 
 def _measured(case: WideCase) -> Measurement:

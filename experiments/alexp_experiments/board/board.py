@@ -325,22 +325,28 @@ def _sources(tables: Sequence[ListedTable]) -> str:
     return "\n".join(f"- *{one.name}*: {one.source}" for one in tables)
 
 
+def shown_values(runs: pd.DataFrame, protocol: Protocol) -> dict[tuple[str, str], float]:
+    """R(100) in units of random play's, or coverage, by entrant and table; without pairs that have too few seeds."""
+    out = {}
+    for key, own in runs.groupby(["entrant", "table"], sort=False):
+        name, table = map(str, key)
+        if protocol is COVERED:
+            out[name, table] = float(own["coverage"].mean())
+        elif (ratio := regret_ratio(runs, name, [table])) is not None:
+            out[name, table] = ratio.mean
+    return out
+
+
 def draw(runs: pd.DataFrame, protocol: Protocol, path: Path) -> None:
-    """One row per entrant, one mark per table: R(100) in units of random play's, or coverage."""
-    names, tables = entrants_in(runs), tables_in(runs)
+    """One row per entrant that has a value, one mark per table."""
+    values = shown_values(runs, protocol)
+    names = [name for name in entrants_in(runs) if any(name == own for own, _ in values)]
     figure, axes = new_figure(1, 1, width=7.4, height=2.0 + 0.32 * len(names))
     ax = axes[0, 0]
-    for k, table in enumerate(tables):
-        marks = []
-        for row, name in enumerate(names):
-            own = runs[(runs["table"] == table) & (runs["entrant"] == name)]
-            if protocol is SUM:
-                ratio = regret_ratio(runs, name, [table])
-                marks += [] if ratio is None else [(row, ratio.mean)]
-            elif len(own):
-                marks.append((row, float(own["coverage"].mean())))
+    for k, table in enumerate(tables_in(runs)):
+        marks = [(values[name, table], row) for row, name in enumerate(names) if (name, table) in values]
         style = {"color": COLOURS[k % len(COLOURS)], "marker": "osD^vPX*<>"[k % 10], "ls": "", "ms": 5.0}
-        ax.plot([value for _, value in marks], [row for row, _ in marks], label=table, **style)
+        ax.plot(*np.array(marks).reshape(-1, 2).T, label=table, **style)
     titles = {SUM: "R(100) in units of random play's", COVERED: "share of the top 5% found"}
     ax.set_xlim(left=0.0)
     ax.set_title(titles[protocol], fontsize=9)

@@ -18,9 +18,10 @@ Once the rewards contradict what was stated (`check_models`), nothing is certifi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from math import inf
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 
@@ -50,6 +51,7 @@ from alexp.problem.models import ModelClass
 from alexp.problem.offers import Reference
 from alexp.problem.rows import spread
 
+_T = TypeVar("_T")
 TYPICAL = "if the rewards are of the kind that the models expect and errors are bell-shaped"
 _LOOKED_AT = 300  # candidates that are looked at for what is wrong with a model
 
@@ -64,6 +66,7 @@ class Certified(Algorithm):
     _certifier: Certifier | None = None
     _prior_ledger: PriorLedger | None = None
     _told_so_far: ToldSoFar | None = None
+    _last_check: tuple[ModelCheck, ModelCheck] | None = None  # the last one, and with names
 
     @property
     def certifies(self) -> bool:
@@ -89,8 +92,8 @@ class Certified(Algorithm):
 
         The true model is among them at every moment of the run with probability 1 - delta.
         """
-        _, plausible, _ = self._certificate(delta)
-        return self._numbers()[plausible.local]
+        _, local, _ = self._said(delta, "plausible", lambda certifier: certifier.plausible(delta))
+        return self._numbers()[local]
 
     def confidence(
         self,
@@ -165,13 +168,13 @@ class Certified(Algorithm):
     def _calibrated(self, round_: Round, position: int, delta: float) -> PriorGap | None:
         """The gap if rewards are of the kind that the models expect; None where the shape of the noise was not stated.
 
-        Nor is there one where the rewards contradict the models, or candidates are new in every round.
+        Nor is there one where the rewards speak against the models, or candidates are new in every round.
         """
         listed = self.models.is_listable and self._candidates is not None
         if self.noise is None or self.not_certified is not None or not listed:
             return None
         try:
-            if self.check_models(delta).contradicted:
+            if self.check_models(delta).contradicted or self._withheld(delta) is not None:
                 return None
         except NotCertified:  # kernels are not checked
             pass
@@ -259,12 +262,12 @@ class Certified(Algorithm):
         return self._check_offer(**presented).rows, False
 
     def _named(self, check: ModelCheck) -> ModelCheck:
-        """With numbers of models and trials in place of positions."""
-        if not check.rejected.size and not check.trials:
-            return check
-        ids = self._log.told_in_order() if check.trials else []
-        trials = tuple(ids[position] for position in check.trials)
-        return replace(check, rejected=self._numbers()[check.rejected], trials=trials)
+        """With numbers of models and trials in place of positions; made once for each check."""
+        if self._last_check is None or self._last_check[0] is not check:
+            ids = self._log.told_in_order() if check.trials else []
+            trials = tuple(ids[position] for position in check.trials)
+            self._last_check = check, replace(check, rejected=self._numbers()[check.rejected], trials=trials)
+        return self._last_check[1]
 
     def _certify(self) -> Certifier:
         """What makes certificates of the rewards so far."""
@@ -300,15 +303,22 @@ class Certified(Algorithm):
         return min((size for size in known if size is not None), default=None)
 
     def _certificate(self, delta: float) -> tuple[Certifier, PlausibleFits, bool]:
-        """What survives at level delta, and whether it was checked; NotCertified if the rewards contradict it all."""
+        """What makes certificates, what survives at level delta, and whether it was checked."""
+        return self._said(delta, "fits", lambda certifier: certifier.fits(delta))
+
+    def _said(self, delta: float, what: str, make: Callable[[Certifier], _T]) -> tuple[Certifier, _T, bool]:
+        """With what a certifier makes of the rewards; NotCertified if they contradict all that was stated."""
         fraction("delta", delta)
         certifier, check = self._certify(), self.check_models(delta)
         if check.contradicted:
             raise NotCertified(check.verdict)
-        plausible = self._cached(("plausible", delta), lambda: certifier.plausible(delta))
-        if (reason := self._cached(("constant", delta), lambda: certifier.lacks_a_constant(delta))) is not None:
+        made = self._cached((what, delta), lambda: make(certifier))
+        if (reason := self._withheld(delta)) is not None:
             raise NotCertified(reason)
-        return certifier, plausible, check.checked
+        return certifier, made, check.checked
+
+    def _withheld(self, delta: float) -> str | None:
+        return self._cached(("withheld", delta), lambda: self._certify().withheld(delta))
 
     def _credible(self, round_: Round, position: int, delta: float) -> tuple[float, IntArray]:
         """The gap by an estimate, and the likeliest models with 1 - delta of the probability.

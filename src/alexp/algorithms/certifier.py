@@ -13,7 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import replace
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,8 +26,8 @@ from alexp.common.arrays import FloatArray, IntArray
 from alexp.decision.widths import model_radii, model_radii_with_constant
 from alexp.estimation.checking import Ledger, Monitor, Rewards, next_look
 from alexp.estimation.credible import log_odds_of_a_constant, typical_norms
-from alexp.estimation.posteriors import Envelope
-from alexp.estimation.shape import ShapeLedger
+from alexp.estimation.posteriors import Posteriors
+from alexp.estimation.shape import LeastSquares, ShapeLedger
 from alexp.problem.bounds import NormBounds, curvature_bounds, norm_bounds
 from alexp.problem.candidates import CandidateTable, Choices
 from alexp.problem.domains import Domain, Interval
@@ -46,18 +46,6 @@ _LOOKED_AT = 300  # candidates that show how large the columns are
 _SHOWN = 3  # trials that are named
 
 
-class Bands(Protocol):
-    """Fits of models that bound rewards within radii; see `Posteriors`."""
-
-    def envelope(self, members: IntArray, radii: FloatArray, choices: Choices) -> Envelope:
-        """Extremes of mean -/+ radius x width over some models."""
-
-    def largest_gaps(
-        self, members: IntArray, radii: FloatArray, choices: Choices, reference: int
-    ) -> tuple[FloatArray, FloatArray]:
-        """By how much some choice can beat the one at `reference`: within the radii, and by the estimates, (K,)."""
-
-
 class PlausibleFits(NamedTuple):
     """The models that are not ruled out: their positions, and one or more fits with the radii of confidence sets.
 
@@ -65,7 +53,7 @@ class PlausibleFits(NamedTuple):
     """
 
     local: IntArray
-    sets: tuple[tuple[Bands, FloatArray], ...]
+    sets: tuple[tuple[Posteriors | LeastSquares, FloatArray], ...]
 
     def envelope(self, choices: Choices) -> tuple[FloatArray, FloatArray]:
         """Smallest and largest reward, (n,) each."""
@@ -169,8 +157,12 @@ class Certifier(ABC):
         """Whether the rewards contradict what was stated; its trials are positions among the rewards."""
 
     @abstractmethod
-    def plausible(self, delta: float) -> PlausibleFits:
-        """The models that survive at level delta; NotCertified where none does, or nothing is known yet."""
+    def fits(self, delta: float) -> PlausibleFits:
+        """The models that survive at level delta, with bands; NotCertified where none does, or nothing is known yet."""
+
+    def plausible(self, delta: float) -> IntArray:
+        """Positions of the models that survive at level delta, without their bands."""
+        return self.fits(delta).local
 
     def covers(self, plausible: PlausibleFits, domain: Domain, points: FloatArray) -> bool:
         """Whether there are bands at these points."""
@@ -193,10 +185,11 @@ class Certifier(ABC):
         norms = typical_norms(self._models, self._known)
         return log_odds_of_a_constant(self._models, norms, self.told.only(slice(t)))
 
-    def lacks_a_constant(self, delta: float) -> str | None:
-        """Why models without a constant should not be trusted with these rewards; None if nothing speaks for one.
+    def withheld(self, delta: float) -> str | None:
+        """Why nothing should be certified although nothing is contradicted; None if nothing speaks against it.
 
-        They are looked at whenever there are half as many more.
+        Here: the rewards speak for a constant that the models lack. They are looked at whenever there are half as many
+        more.
         """
         if self._models.intercept:
             return None
@@ -274,7 +267,7 @@ class StatedCertifier(Certifier):
         against = () if at is None else monitor.speaks_against(delta, self.told)
         return ModelCheck(delta, at is not None, at, monitor.log_e_value, monitor.rejected(delta), against)
 
-    def plausible(self, delta: float) -> PlausibleFits:
+    def fits(self, delta: float) -> PlausibleFits:
         """The models that survive at level delta; NotCertified where none does, or nothing is known yet."""
         ledger, noise = self._ledger, self._noise_std
         ledger.catch_up(self.told)
@@ -377,6 +370,12 @@ class ShapeCertifier(Certifier):
             self._checks[delta] = len(ledger.history), check
         return check
 
+    def withheld(self, delta: float) -> str | None:
+        """As of all certificates; or because another function of the columns predicts better than all models."""
+        if self._ledger.doubt > 0.0:
+            return "a smooth function of the columns predicts the rewards better than the models do"
+        return super().withheld(delta)
+
     def _missed(self, j: int, at: int) -> tuple[int, ...]:
         """Positions of the rewards up to `at` that model j, fitted to them, misses most."""
         features, rewards = self.told.rows[:at, self._models.groups[j]], self.told.rewards[:at]
@@ -385,24 +384,33 @@ class ShapeCertifier(Certifier):
         rest = rewards - features @ np.linalg.lstsq(features, rewards)[0]
         return tuple(sorted(np.argsort(-np.abs(rest), kind="stable")[:_SHOWN].tolist()))
 
-    def plausible(self, delta: float) -> PlausibleFits:
+    def plausible(self, delta: float) -> IntArray:
+        """Those that no look of the schedule has ruled out; `check` has made the last one."""
+        local = self._ledger.plausible(delta)
+        if len(self._ledger.history) < 2 or (self._size is None and np.isneginf(self._ledger.lasting[local]).any()):
+            raise self._too_few()
+        return local
+
+    def fits(self, delta: float) -> PlausibleFits:
         """The models that were never ruled out at level delta; NotCertified while nothing is said of one of them."""
         ledger = self._ledger
         ledger.catch_up(self.told)
         ledger.look(delta)
-        local = ledger.plausible(delta)
+        local = np.flatnonzero(ledger.largest <= np.log(1.0 / delta))
         if local.size == 0:
             raise NotCertified("none of the models explains the rewards")
         # With a bound on rewards, models may have more coefficients than there are rewards.
         if ledger.n_counted < 2 or (self._size is None and ledger.n_told <= int(ledger.ranks[local].max())):
-            raise NotCertified(
-                f"too few rewards: models that are not ruled out have up to {self._coefficients()} coefficients, and "
-                f"there are {len(self.told)} rewards, the first {len(self.told) - ledger.n_counted} of which fix units"
-            )
+            raise self._too_few()
         return PlausibleFits(local, ((ledger.fits(delta), ledger.radii(local, delta)),))
 
-    def _coefficients(self) -> int:
-        return int(np.diff(self._models.offsets).max()) + int(self._models.intercept and not self._models.arm_blocks)
+    def _too_few(self) -> NotCertified:
+        widest = int(np.diff(self._models.offsets).max()) + int(self._models.intercept and not self._models.arm_blocks)
+        n, first = len(self.told), len(self.told) - self._ledger.n_counted
+        return NotCertified(
+            f"too few rewards: models that are not ruled out have up to {widest} coefficients, and there are {n} "
+            f"rewards, the first {first} of which fix units"
+        )
 
 
 class SharedCertifier(Certifier):
@@ -421,11 +429,11 @@ class SharedCertifier(Certifier):
         check = second if second.contradicted and not first.contradicted else first
         return replace(check, delta=delta, rejected=np.union1d(first.rejected, second.rejected))
 
-    def plausible(self, delta: float) -> PlausibleFits:
+    def fits(self, delta: float) -> PlausibleFits:
         """What neither rules out; the numbers alone while there are too few rewards for the shape."""
-        first = self._stated.plausible(0.5 * delta)
+        first = self._stated.fits(0.5 * delta)
         try:
-            both = first.both(self._shape.plausible(0.5 * delta))
+            both = first.both(self._shape.fits(0.5 * delta))
         except NotCertified:
             return first
         if both.local.size == 0:
@@ -433,6 +441,10 @@ class SharedCertifier(Certifier):
                 "the rewards rule out every model: some by the numbers stated, the others by their shape"
             )
         return both
+
+    def withheld(self, delta: float) -> str | None:
+        """As by the shape alone."""
+        return self._shape.withheld(delta)
 
     def covers(self, plausible: PlausibleFits, domain: Domain, points: FloatArray) -> bool:
         """Whether the numbers stated say something at these points."""

@@ -29,7 +29,7 @@ from alexp.decision.weights import draw_index
 from alexp.estimation.checking import Rewards
 from alexp.estimation.credible import CrediblePrediction
 from alexp.estimation.mixture.bernoulli import SCALES
-from alexp.estimation.mixture.making import bernoulli_mixture, level_mixture, ratio_mixture, take_up
+from alexp.estimation.mixture.making import bernoulli_mixture, level_mixture, prefer, ratio_mixture, take_up
 from alexp.estimation.mixture.mixture import Mixture, expected_excesses, expected_improvement, improvements
 from alexp.estimation.mixture.replays import Hindsight, LookBack, Replays, replayed
 from alexp.estimation.mixture.success import SuccessMixture, weighed
@@ -48,6 +48,7 @@ _FEW = 64  # choices with the largest upper bounds that are looked at first
 _FOLLOWED = 64  # models up to which all are followed in hindsight, so that a later call may ask for any of them
 _FALLS = 1e-4  # share by which tabulated improvements may rise where they should fall
 RATIOS = (1e-4, 1e-3, 1e-2, 0.1, 0.5)  # of noise to prior variance
+_ALL_NOISE = (2.0, 8.0, 32.0)  # further ratios for old results, which may be all noise
 LARGE_SIGNALS = (1e-6, 1e-5)  # further ratios where the noise is stated and rewards of any size must fit it
 
 
@@ -486,6 +487,8 @@ class EvidenceMixture(SeveralObjectives):
         self._looked_back: LookBack | None = None
         self._success: SuccessMixture | None = None  # from the first failure on
         self._others = [self._beside(one) for one in others]
+        for part in self._others:
+            prefer(part._mixture, 0.0)
 
     def _check_bernoulli(self, noise_grid: object, ratio_grid: object, light: bool) -> None:
         """Raise where rewards that are 0 or 1 cannot be learned, or something about their noise was stated."""
@@ -552,11 +555,14 @@ class EvidenceMixture(SeveralObjectives):
             assert self.scale_grid is not None
             return bernoulli_mixture(*where, self.scale_grid, self.power)
         if self.ratio_grid is not None:
-            return ratio_mixture(*where, self.ratio_grid, self.stated.noise_std, self.power, forget=forget)
-        assert self.noise_grid is not None
-        assert self.scale_grid is not None
-        grids = (self.noise_grid, self.scale_grid)
-        return level_mixture(*where, self.noise_std, self.norm_bound, *grids, self.power, forget)
+            out = ratio_mixture(*where, self.ratio_grid, self.stated.noise_std, self.power, forget=forget)
+        else:
+            assert self.noise_grid is not None
+            assert self.scale_grid is not None
+            grids = (self.noise_grid, self.scale_grid)
+            out = level_mixture(*where, self.noise_std, self.norm_bound, *grids, self.power, forget)
+        prefer(out, self._sign if self.objectives is None else 0.0)
+        return out
 
     @property
     def relies_on(self) -> frozenset[str]:
@@ -735,17 +741,21 @@ class MixtureThompson(EvidenceMixture):
     default_rule: ClassVar[RuleName | None] = "thompson"
 
 
-def learned_moments(models: ModelClass, places: IntArray, rewards: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Mean and variance of every candidate, (N,) each, under a mixture with nothing stated, after rewards of some."""
+def learned_mean(models: ModelClass, places: IntArray, rewards: FloatArray) -> FloatArray:
+    """Mean of every candidate, (N,), under a mixture with nothing stated, after rewards of some.
+
+    Ratios go up to _ALL_NOISE, so that rewards in which no model finds anything are taken for noise.
+    """
     assert isinstance(models.dictionary, Matrices)
-    run = EvidenceMixture(models, FiniteSet(range(models.dictionary.n_rows)), random_state=0)
+    domain = FiniteSet(range(models.dictionary.n_rows))
+    run = EvidenceMixture(models, domain, ratio_grid=(*RATIOS, *_ALL_NOISE), random_state=0)
     for place, reward in zip(places.tolist(), rewards.tolist(), strict=True):
         run._mixture.update(run._listed.row(place), reward, place)
     everything = np.arange(models.dictionary.n_rows)
-    return run.belief.moments_at(Choices(everything, np.ascontiguousarray(models.dictionary.table.T)))
+    return run.belief.moments_at(Choices(everything, np.ascontiguousarray(models.dictionary.table.T)))[0]
 
 
-register("learned_moments", learned_moments)
+register("learned_mean", learned_mean)
 
 
 def ratios_of(ratio_grid: Sequence[float] | None, noise_known: bool, others_given: bool) -> tuple[float, ...]:

@@ -138,4 +138,5 @@ def _after_fork() -> None:
             one._lock, one._torn = _new_lock(), True
 
 
-os.register_at_fork(after_in_child=_after_fork)
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_after_fork)

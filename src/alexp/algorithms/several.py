@@ -288,7 +288,9 @@ class SeveralObjectives(Certified):
         """Rounds and costs so far; trials that the last call has counted are not counted again."""
         tally = self._tally if self._tally.log is self._log else Tally(self._log)
         n_events, n_trials, asked = self._log.events.asks_since(tally.n_events, tally.n_trials)
-        spent = sum(map(self._cost_of, asked), tally.spent)
+        spent = tally.spent
+        for trial in asked:  # not `sum`, which rounds by how many are counted at once, from Python 3.12 on
+            spent += self._cost_of(trial)
         self._tally = Tally(self._log, n_events, n_trials, tally.rounds + len(asked), spent)
         return self._tally
 

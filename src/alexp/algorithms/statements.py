@@ -139,6 +139,7 @@ class StopReport:
         if self.between_candidates is not None:
             text += f", and no point between the candidates by more than {self.epsilon + self.between_candidates:.3g}"
         text += f", in at least {times:g} of 100 such runs, {self.rests_on}"
+        text += "" if self.certified else ": calibrated, not certified"
         return text if self.checked else f"{text}; whether the rewards are as assumed was not checked"
 
     def _repr_html_(self) -> str:

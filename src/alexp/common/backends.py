@@ -21,7 +21,7 @@ Role = Literal[
     "draw_on_device",  # (weights, rng) -> a number drawn by weights in an array of a device
     "enumerating_card",  # (device) -> name of the card that subsets are enumerated on, or None
     "engine_for",  # (matrices) -> the engine that computes on candidates in parts
-    "learned_moments",  # (models, places, rewards) -> mean and variance of every candidate under a mixture
+    "learned_mean",  # (models, places, rewards) -> mean of every candidate under a mixture
     "level_subsets",  # as `level_mixture`, for subsets that are enumerated
     "part_rows",  # (engine, name, matrix, n_rows) -> RemoteRows in parts, checked
     "ratio_subsets",  # as `ratio_mixture`, for subsets that are enumerated
@@ -29,7 +29,7 @@ Role = Literal[
 ]
 
 _PROVIDERS = {
-    "engine_for": "alexp.parts", "part_rows": "alexp.parts", "learned_moments": "alexp.algorithms.evidence_mixture",
+    "engine_for": "alexp.parts", "part_rows": "alexp.parts", "learned_mean": "alexp.algorithms.evidence_mixture",
 }  # of all other roles: alexp.gpu  # fmt: skip
 _IN_PARTS = ("dask", "alexp")  # libraries whose matrices are in parts
 _REGISTERED: dict[str, Callable[..., Any]] = {}

@@ -19,7 +19,7 @@ import numpy as np
 
 from alexp.common.arrays import AnyArray
 
-_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
 _MOST_STREAMED = 256 * 1024 * 1024  # bytes from a pipe or device, which may never end
 _MOST_HEADER = 10_000  # characters of the header of an array
 

@@ -7,6 +7,7 @@ import os
 import re
 import sqlite3
 import zlib
+from math import inf
 
 _WORDS = re.compile(
     r"cannot allocate memory|can't allocate memory|unable to allocate|out of memory|failed to map segment"
@@ -52,4 +53,12 @@ def out_of_memory(while_doing: str) -> OutOfMemoryError:
 def exceeds_memory(error: BaseException) -> bool:
     """Whether one array of NumPy would take more than all memory of the machine, so that trying again cannot help."""
     size = getattr(error, "_total_size", 0) if isinstance(error, MemoryError) else 0
-    return bool(size) and size > os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return bool(size) and size > physical_memory()
+
+
+def physical_memory() -> float:
+    """Bytes of memory of the machine; infinite where the system does not say (Windows)."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return inf

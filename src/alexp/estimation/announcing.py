@@ -21,7 +21,6 @@ what was measured. A kernel with learned lengthscales (`kernels.ARD`) counts as 
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 from math import inf
 from pathlib import Path
@@ -30,6 +29,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from alexp.common.arrays import FloatArray
+from alexp.common.memory import physical_memory
 from alexp.common.warning import caution
 from alexp.estimation.factory import (
     Extent,
@@ -168,9 +168,7 @@ def _remedy(models: ModelClass) -> str:
 
 def machine_memory() -> float:
     """Bytes that this process may use: those of the machine, or of its container if that has fewer."""
-    found = [inf]
-    with suppress(AttributeError, ValueError, OSError):
-        found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    found = [physical_memory()]
     for place in _CGROUPS:
         with suppress(OSError, ValueError):  # "max" is no number
             found.append(int(Path(place).read_text()))

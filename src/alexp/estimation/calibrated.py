@@ -58,7 +58,6 @@ class PriorLedger(Following):
 
     def __init__(self, models: ModelClass, candidates: CandidateTable) -> None:
         self._models, self._candidates = models, candidates
-        self._log_prior = models.log_prior - np.logaddexp.reduce(models.log_prior)
         super().__init__()
 
     def restart(self) -> None:
@@ -91,7 +90,7 @@ class PriorLedger(Following):
         from scipy.special import stdtr  # slow to import, and needed here only
 
         assert self._unit is not None
-        logs = self._mixture.log_evidence() + self._log_prior
+        logs = self._mixture.log_evidence() + self._models.log_prior
         weights = np.exp(logs - logs.max())
         weights /= weights.sum()
         ranked = np.sort(weights, axis=None)
@@ -123,5 +122,5 @@ class PriorLedger(Following):
                 low, high = (middle, high) if chance(middle) > delta else (low, middle)
         else:
             high = 0.0
-        kept = np.log(np.maximum(weights.sum(axis=0), 1e-300)) >= np.log(delta) + self._log_prior
+        kept = np.log(np.maximum(weights.sum(axis=0), 1e-300)) >= np.log(delta) + self._models.log_prior
         return PriorGap(high, np.flatnonzero(kept))

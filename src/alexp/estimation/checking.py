@@ -160,11 +160,11 @@ class Alternative:
         squares = np.einsum("pn,pn->p", columns, columns) / columns.shape[1] - self._centre**2
         alive = squares > 1e-12 * max(float(squares.max(initial=0.0)), 1e-300)
         self._weights = np.where(alive, 1.0 / np.where(alive, squares, 1.0), 0.0) / max(int(alive.sum()), 1)
-        c, room = len(signal), 16
+        c, room = len(signal), MOST_TRAINED  # memory that is not written to costs nothing
         self._rows = np.empty((room, len(columns)))  # features of the rewards learned from
         self._indices: IntArray = np.empty(room, dtype=np.int64)
-        self._factors = np.zeros((c, _packed(room)))  # Cholesky factors of the covariances, row by row
-        self._values = np.zeros((c, room))  # their inverses times the rewards: independent standard normals, supposedly
+        self._factors = np.empty((c, room * (room + 1) // 2))  # Cholesky factors of the covariances, row by row
+        self._values = np.empty((c, room))  # their inverses times the rewards: independent standard normals, supposedly
         self._frozen: dict[int, tuple[FloatArray, FloatArray]] = {}  # predictions once nothing is learned any more
         self.n_trained = 0
         self.log_density = 0.0
@@ -216,8 +216,6 @@ class Alternative:
 
     def _learn(self, x: FloatArray, indices: IntArray, y: FloatArray, counted: bool) -> None:
         t, k = self.n_trained, indices.size
-        while t + k > len(self._rows):
-            self._grow()
         self.n_trained, new = t + k, slice(t, t + k)
         self._rows[new], self._indices[new] = x, indices
         known = slice(self.n_trained)
@@ -226,19 +224,6 @@ class Alternative:
         extend_factors(covariance, self._noise, y, self._factors, self._values, squares, log_volumes)
         if counted:
             self._count(k, squares, log_volumes)
-
-    def _grow(self) -> None:
-        t = len(self._rows)
-        room = min(2 * t, MOST_TRAINED)
-        self._rows = np.concatenate([self._rows, np.empty((room - t, self._rows.shape[1]))])
-        self._indices = np.concatenate([self._indices, np.empty(room - t, dtype=np.int64)])
-        self._values = np.pad(self._values, ((0, 0), (0, room - t)))
-        self._factors = np.pad(self._factors, ((0, 0), (0, _packed(room) - _packed(t))))
-
-
-def _packed(t: int) -> int:
-    """Entries of a triangle of t rows."""
-    return t * (t + 1) // 2
 
 
 class Null:

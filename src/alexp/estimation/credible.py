@@ -7,8 +7,8 @@ variance of the rewards told. Nothing of it is certified.
 `log_odds_of_a_constant` asks whether the rewards speak for a constant that the models lack. Rewards that lie around 50
 can be mimicked by models without a constant wherever an optimiser likes to look, so that nothing contradicts these;
 elsewhere they are far off. The evidence notices earlier: the mixture once as it is and once with a constant of prior
-variance 1 or 10 (in units of the other coefficients' contribution to the rewards) in every model. No statement rests on
-the answer; statements are withheld.
+variance `_LEVEL` (in units of the other coefficients' contribution to the rewards) in every model. No statement rests
+on the answer; statements are withheld.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from alexp.estimation.checking import Rewards
 from alexp.estimation.factory import posteriors
 from alexp.estimation.mixture.mixture import StudentEvidence
 from alexp.estimation.posteriors import CandidateMoments, Posteriors
+from alexp.estimation.shape import log_sum
 from alexp.problem.candidates import CandidateTable, Choices
 from alexp.problem.models import ModelClass
 from alexp.problem.offers import Reference
 
 _RATIOS = np.array([1e-3, 1e-2, 1e-1])
 _MOST = 64  # components that are averaged
-_FINE_RATIOS = np.array([1e-4, 1e-3, 1e-2, 0.1, 0.5])  # of the evidence for a constant
-_LEVELS = (1.0, 10.0)  # prior variances of a constant
+_LEVEL = 3.0  # prior variance of a constant
 _MOST_MODELS = 10_000  # that a constant is looked for in
 _MOST_WORK = 3e7  # of `residual_noise`: squared sizes of all models times rewards; well below a second
 _MOST_FITTED = 3000
@@ -110,22 +110,18 @@ def log_odds_of_a_constant(models: ModelClass, norms: FloatArray, told: Rewards)
     products, sizes = values.T @ values, np.where(norms > 0.0, norms, 1.0) * models.scales
     penalties = np.repeat(np.square(sizes), np.diff(offsets))
     formula = StudentEvidence(t, float(products[-1, -1]) / t)  # b0 is the mean square of the rewards
-    members = np.tile(np.arange(models.n_models), _FINE_RATIOS.size)
-    ratios = np.repeat(_FINE_RATIOS, models.n_models)
+    members = np.tile(np.arange(models.n_models), _RATIOS.size)
+    ratios = np.repeat(_RATIOS, models.n_models)
 
     def log_evidence(columns: IntArray, offsets: IntArray, penalties: FloatArray) -> float:
         """Of all models and ratios together, up to a constant."""
         residuals, volumes = np.empty((2, ratios.size))
         penalised(products, members, columns, offsets, penalties, ratios, residuals, volumes)
-        scores = formula.log_evidence(ratios, residuals, volumes)
-        return float(scores.max() + np.log(np.exp(scores - scores.max()).sum()))
+        return log_sum(formula.log_evidence(ratios, residuals, volumes))
 
     columns, later = np.insert(models.columns_flat, offsets[1:], models.n_columns), np.arange(models.n_models + 1)
-    with_one = [
-        log_evidence(columns, offsets + later, np.insert(penalties, offsets[1:], 1.0 / level)) for level in _LEVELS
-    ]
-    without = log_evidence(models.columns_flat, offsets, penalties)
-    return float(np.logaddexp.reduce(with_one) - np.log(len(_LEVELS)) - without)
+    with_one = log_evidence(columns, offsets + later, np.insert(penalties, offsets[1:], 1.0 / _LEVEL))
+    return with_one - log_evidence(models.columns_flat, offsets, penalties)
 
 
 def residual_noise(models: ModelClass, rows: FloatArray, rewards: FloatArray) -> float | None:

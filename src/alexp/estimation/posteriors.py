@@ -18,7 +18,7 @@ from alexp.common.codec import Packable
 from alexp.problem.candidates import NOTHING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from alexp.problem.candidates import Choices, Pending
     from alexp.problem.kernels import Kernel
@@ -252,6 +252,12 @@ class PosteriorGrid(Protocol):
         Components within 32 * `reach` of the best are always given; those within 45 * `reach` are never dropped.
         """
 
+    def preference(self, variances: Callable[[], FloatArray]) -> FloatArray | None:
+        """Log of what slopes of a preferred sign multiply the evidence by, (cells, M).
+
+        `variances` gives those of the noise, (cells, M). None where no slope has one; see `onepass.slopes`.
+        """
+
     def residuals(self) -> FloatArray:
         """`Posteriors.residuals` of every cell, (cells, M); lower bounds where the last evidence was -infinity."""
 
@@ -301,7 +307,7 @@ class PosteriorGrid(Protocol):
 
 
 class FixedRidges:
-    """A `PosteriorGrid` that learns nothing but coefficients."""
+    """A `PosteriorGrid` that learns nothing but coefficients of either sign."""
 
     multiples: FloatArray | None = None
 
@@ -310,6 +316,10 @@ class FixedRidges:
 
     def learned_kernel(self, model: int, cell: int) -> Kernel | None:
         """None is learned."""
+        return None
+
+    def preference(self, variances: Callable[[], FloatArray]) -> FloatArray | None:
+        """Slopes of either sign are equally likely."""
         return None
 
 

@@ -41,7 +41,6 @@ it sounds the alarm. Both have learned the first t0 rewards before they predict 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import product
 from math import e, exp, inf, lgamma, log, pi
 from typing import NamedTuple
@@ -51,7 +50,7 @@ import numpy as np
 from alexp.common.arrays import BoolArray, FloatArray, IntArray
 from alexp.estimation._shape_kernels import add_products, least_squares, penalised
 from alexp.estimation.checking import Alternative, Following, next_look
-from alexp.estimation.posteriors import Envelope
+from alexp.estimation.mixture.mixture import StudentEvidence
 from alexp.problem.candidates import Choices
 from alexp.problem.models import ModelClass
 from alexp.problem.rows import spread
@@ -72,17 +71,10 @@ _SHARES = (0.03, 0.3, 3.0)  # weights of a bound on rewards, as multiples of c /
 _OUTSIDE = 1e-8  # squared share of features outside the span of those told
 
 
-def student_log_density(
-    n: float, squares: FloatArray, log_volumes: FloatArray, constants: float = 0.0, log_count: float = 0.0
-) -> FloatArray:
-    """Log density of n rewards whose covariance is s^2 times a known matrix, s^2 ~ IG(1, 1) integrated out.
-
-    `squares` is y'K^-1 y and `log_volumes` the log determinant of K, of any shape. `constants` = 1 says that a flat
-    constant was integrated out: n then counts the rewards beyond the first, and log_count = log t.
-    """
-    shape = 1.0 + 0.5 * n
-    rest = lgamma(shape) - 0.5 * (n * log(2.0 * pi) + constants * log_count)
-    return np.asarray(rest - shape * np.log1p(0.5 * squares) - 0.5 * log_volumes)
+def student_log_density(n: int, ratios: FloatArray | float, residuals: FloatArray, volumes: FloatArray) -> FloatArray:
+    """Log density of n rewards under components with IG(1, 1) for s^2: their evidence with its constant."""
+    known = StudentEvidence(n, 1.0)
+    return known.log_evidence(np.asarray(ratios), residuals, volumes) + lgamma(known.shape) - 0.5 * n * log(2.0 * pi)
 
 
 class Components(NamedTuple):
@@ -136,7 +128,7 @@ class FreeProcesses(Alternative):
         self._n += k
         self._squares += squares
         self._volumes += log_volumes
-        logs = student_log_density(self._n, self._squares, self._volumes)
+        logs = student_log_density(self._n, 1.0, self._squares, self._volumes)
         self.log_density = float(np.logaddexp.reduce(logs)) - log(logs.size)
 
     def _similarities(self, rows: FloatArray, x: FloatArray) -> FloatArray:
@@ -176,10 +168,9 @@ class ShapeLedger(Following):
 
     def __init__(self, models: ModelClass, typical: FloatArray | None, size: float | None = None) -> None:
         self._models, self._typical, self._size = models, typical, size if typical is not None else None
-        prior = models.log_prior - np.logaddexp.reduce(models.log_prior)
-        ratios = np.repeat(RATIOS, prior.size)
+        numbers, shares = np.arange(models.n_models), models.log_prior - log(RATIOS.size)
         self._components = Components(
-            np.tile(np.arange(prior.size), RATIOS.size), ratios, np.tile(prior - log(RATIOS.size), RATIOS.size)
+            np.tile(numbers, RATIOS.size), np.repeat(RATIOS, numbers.size), np.tile(shares, RATIOS.size)
         )
         sizes = np.diff(models.offsets)
         # A priori the rewards of a model have variance one.
@@ -199,6 +190,7 @@ class ShapeLedger(Following):
         self.history: list[tuple[int, float]] = []  # times of the schedule, min_j max_s<=t log E_j(s)
         self.next_look, self._rival_next, self._looked_at = 1, _RIVAL_FROM, (0, 0.0)
         self._weighty = self._components  # what the mixture has between looks
+        self.doubt = -inf  # log density of the rival less that of the models, at the last look that has both
 
     @property
     def n_counted(self) -> int:
@@ -215,11 +207,13 @@ class ShapeLedger(Following):
         self._take(index, y, row, 1.0)
         if t >= self.next_look:
             self.next_look, rival = next_look(t, FIRST, _LOOKS_APART), -inf
+            densities = self._log_densities(self._components)
+            models = log_sum(densities) - self._before[0]
             if t >= self._rival_next:
                 self._rival_next, rival = self.next_look + 1, self._rival_log_density() - self._before[1]
-            densities = self._log_densities(self._components)
+                self.doubt = rival - models
             self._weighty = self._components.without_small(densities)
-            self._look(np.arange(self._models.n_models), log_sum(densities), rival)
+            self._look(np.arange(self._models.n_models), models, rival)
             self.lasting = self.largest
             self.history.append((t, float(self.largest.min())))
 
@@ -236,8 +230,8 @@ class ShapeLedger(Following):
         self._all, self.weighted = Sums(size, centred), Sums(size, centred)
         scaled = (known - centre[:-1, None]) / sizes[:, None]
         self._rival = FreeProcesses(scaled)
-        self._spread = np.zeros((size, size))
-        self._spread[:-1, :-1] = scaled @ scaled.T / known.shape[1]
+        self.spread = np.zeros((size, size))  # K of `LeastSquares`, zero for the reward
+        self.spread[:-1, :-1] = scaled @ scaled.T / known.shape[1]
         for index, y, row in self._early:
             self._take(index, y, row, FIRST_WEIGHT)
         self._before = log_sum(self._log_densities(self._components)), self._rival_log_density()
@@ -257,9 +251,8 @@ class ShapeLedger(Following):
         residuals, volumes = np.empty((2, parts.ratio.size))
         groups = self._models.columns_flat, self._models.offsets, self._penalties
         penalised(self._all.products, parts.model, *groups, parts.ratio, residuals, volumes)
-        n = t - lead
-        logs = student_log_density(n, residuals / parts.ratio, volumes + n * np.log(parts.ratio), lead, log(t))
-        return np.asarray(logs + parts.log_share)
+        logs = student_log_density(t - lead, parts.ratio, residuals, volumes)  # of a flat constant sqrt(t) is left
+        return np.asarray(logs - 0.5 * lead * log(t) + parts.log_share)
 
     def _rival_log_density(self) -> float:
         """Of all rewards, under processes that need no model; its constant is about the mean of the first rewards."""
@@ -277,12 +270,11 @@ class ShapeLedger(Following):
         schedule, which makes A_t smaller and the statement no less valid.
         """
         if self.n_counted and self._looked_at not in ((self.n_told, 0.0), (self.n_told, delta)):
-            members = np.flatnonzero(self.lasting <= log(1.0 / delta))
-            self._look(members, log_sum(self._log_densities(self._weighty)), -inf)
+            self._look(self.plausible(delta), log_sum(self._log_densities(self._weighty)) - self._before[0], -inf)
             self._looked_at = self.n_told, delta
 
     def _look(self, members: IntArray, models: float, rival: float) -> None:
-        self._looked_at, models = (self.n_told, 0.0), models - self._before[0]
+        self._looked_at = self.n_told, 0.0
         self.log_density = float(np.logaddexp(models + log(1.0 - RIVAL), rival + log(RIVAL)))
         self.log_density += 0.5 * self.n_first * log(1.0 - FIRST_WEIGHT)
         residuals, ranks = self._least_squares(members, self.weighted.products)
@@ -308,23 +300,23 @@ class ShapeLedger(Following):
         min RSS over theta'K theta <= B^2 is at least min (RSS + r theta'K theta) - r B^2, for every r.
         """
         for weight in self.weights(1.0)[1:]:
-            bounded, _ = self._least_squares(members, self.weighted.products + weight * self._spread)
-            least = np.maximum(least, bounded - weight * self._bound)
+            bounded, _ = self._least_squares(members, self.weighted.products + weight * self.spread)
+            least = np.maximum(least, bounded - weight * self.bound)
         return least
 
     @property
-    def _bound(self) -> float:
+    def bound(self) -> float:
         """B^2 in the ledger's unit of rewards."""
         assert self.units is not None
         return inf if self._size is None else (self._size / float(self.units.size[-1])) ** 2
 
     def weights(self, delta: float) -> list[float]:
         """Weights r of the bound that are looked at; only zero where there is none."""
-        return [0.0] if self._size is None else [0.0, *(share * self.limit(delta) / self._bound for share in _SHARES)]
+        return [0.0] if self._size is None else [0.0, *(share * self.limit(delta) / self.bound for share in _SHARES)]
 
     def plausible(self, delta: float) -> IntArray:
-        """Positions of the models that were never ruled out at level delta."""
-        return np.flatnonzero(self.largest <= log(1.0 / delta))
+        """Positions of the models that no look of the schedule has ruled out at level delta."""
+        return np.flatnonzero(self.lasting <= log(1.0 / delta))
 
     def radii(self, members: IntArray, delta: float) -> FloatArray:
         """sqrt(c_t - RSS_j) of some models, in the ledger's unit of rewards."""
@@ -342,8 +334,7 @@ class ShapeLedger(Following):
 
     def fits(self, delta: float) -> LeastSquares:
         """Least squares of every model."""
-        assert self.units is not None
-        return LeastSquares(self._models, self.weighted, self.units, self._spread, self.weights(delta), self._bound)
+        return LeastSquares(self._models, self, delta)
 
 
 class Solved(NamedTuple):
@@ -365,28 +356,15 @@ class LeastSquares:
 
     an ellipsoid that is bounded in directions that no reward speaks of, too. Bands are the intersection of those for
     r = 0 and a few multiples of c / B^2.
-
-    Parameters
-    ----------
-    models, sums, units : of a `ShapeLedger`.
-    spread : (P + 1, P + 1) K, zero for the reward.
-    weights : the values of r, the first of them zero.
-    bound : B^2 in the ledger's units; infinite where there is none, and no other weight.
     """
 
-    def __init__(
-        self,
-        models: ModelClass,
-        sums: Sums,
-        units: LedgerUnits,
-        spread: FloatArray,
-        weights: Sequence[float],
-        bound: float,
-    ) -> None:
-        self._models, self._sums, self._units = models, sums, units
-        self._more = [0.0 if r == 0.0 else r * bound for r in weights]
-        self._products = [sums.products if r == 0.0 else sums.products + r * spread for r in weights]
-        self._mean = units.centre + units.size * sums.mean
+    def __init__(self, models: ModelClass, ledger: ShapeLedger, delta: float) -> None:
+        assert ledger.units is not None
+        self._models, self._sums, self._units = models, ledger.weighted, ledger.units
+        weights, products = ledger.weights(delta), ledger.weighted.products
+        self._more = [0.0 if r == 0.0 else r * ledger.bound for r in weights]
+        self._products = [products if r == 0.0 else products + r * ledger.spread for r in weights]
+        self._mean = self._units.centre + self._units.size * self._sums.mean
         self._solved: dict[tuple[int, int], Solved] = {}
 
     def _solve(self, j: int, k: int = 0) -> Solved:
@@ -440,16 +418,13 @@ class LeastSquares:
         lower, upper = self._ends(j, radius, self._features(j, table, origin), constant)
         return level + unit * lower, level + unit * upper
 
-    def envelope(self, members: IntArray, radii: FloatArray, choices: Choices) -> Envelope:
-        """Extremes of the reward over some models."""
-        n = len(choices)
-        out = Envelope(np.full(n, np.inf), np.full(n, -np.inf), np.full(n, -1, dtype=np.int64))
+    def envelope(self, members: IntArray, radii: FloatArray, choices: Choices) -> tuple[FloatArray, FloatArray]:
+        """Smallest and largest reward over some models, (n,) each."""
+        lower, upper = np.full(len(choices), np.inf), np.full(len(choices), -np.inf)
         for j, radius in zip(members.tolist(), radii.tolist(), strict=True):
-            lower, upper = self.at(j, choices.table, radius)
-            out.model[upper > out.upper] = j
-            np.minimum(out.lower, lower, out=out.lower)
-            np.maximum(out.upper, upper, out=out.upper)
-        return out
+            ends = self.at(j, choices.table, radius)
+            lower, upper = np.minimum(lower, ends[0]), np.maximum(upper, ends[1])
+        return lower, upper
 
     def largest_gaps(
         self, members: IntArray, radii: FloatArray, choices: Choices, reference: int

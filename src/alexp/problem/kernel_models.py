@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import combinations, pairwise
 from math import comb
+from operator import add
 from typing import Final, Literal, NamedTuple
 
 import numpy as np
@@ -132,7 +134,7 @@ def kernel_models(blocks_of: Mapping[str, Rows], choice: KernelChoice, n_first: 
         kernels.append(Sum(tuple(parts)))
         masses.append(1.0)
         families.append(len(chosen))
-    prior = np.log(np.array(masses) / sum(masses))
+    prior = np.log(np.array(masses) / reduce(add, masses))  # `sum` rounds differently from Python 3.12 on
     return KernelModels(groups, names, kernels, prior, np.array(families, dtype=np.int64))
 
 

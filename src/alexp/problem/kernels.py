@@ -488,6 +488,16 @@ class Linear(Kernel, stored_as="linear"):
 
 
 @dataclass(frozen=True)
+class Rising(Linear, stored_as="rising"):
+    """`Linear` in one column, with a slope that is more likely positive: what is expected already, see `memory_models`.
+
+    The kernel is that of a slope of either sign. `estimation.onepass.slopes` has what the sign makes of a posterior.
+    """
+
+    is_plain = False
+
+
+@dataclass(frozen=True)
 class Tanimoto(Kernel, stored_as="tanimoto"):
     """k(x, z) = <x, z> / (|x|^2 + |z|^2 - <x, z>): shared over present in either, for bits, counts and one-hot rows.
 

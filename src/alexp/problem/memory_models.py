@@ -1,9 +1,8 @@
-"""Memory as models: what is expected of the candidates already is one more column, alone and beside every map."""
+"""Memory as models: what is expected of the candidates already is one more column beside every map."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import pairwise
 from math import sqrt
 
 import numpy as np
@@ -12,13 +11,10 @@ from numpy.typing import ArrayLike
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.validation import matrix, share
 from alexp.problem.kernel_models import prior_variance
-from alexp.problem.kernels import ARD, Kernel, Linear, Scaled, Sum
+from alexp.problem.kernels import ARD, Kernel, Linear, Rising, Scaled, Sum
 from alexp.problem.matrices import Matrices
 from alexp.problem.models import ModelClass, non_empty, numbered
 from alexp.problem.rows import first_rows, take
-
-WEIGHT = 0.5  # prior weight of the models of one memory beside all models without one
-_ALONE = 0.5  # share of its column alone
 
 
 def memory_models(
@@ -26,60 +22,47 @@ def memory_models(
 ) -> ModelClass:
     """The models, and further ones for every memory m, (N,) in any unit, with a value for each candidate.
 
-    "name" says that rewards are a + b m(x), "name + map j" that they are a + b m(x) + f_j(x), with a function f_j of
-    model j. Offset a and scale b are learned. Before that, b m varies over the candidates as f_j does, times `trust` r:
-    the share of what it is about that the memory knows, one unless stated. Models without a memory keep their numbers;
-    beside their prior weight of 1 those of a memory have r WEIGHT / (1 - WEIGHT) together. One that is worth
-    nothing costs at most log 2 of evidence, and less if it knows little.
+    "name + map j" says that rewards are a + b m(x) + f_j(x), with a function f_j of model j. Offset a and slope b are
+    learned; b is more likely positive, see `kernels.Rising`. Before that, b m varies over the candidates as f_j does,
+    times `trust` r: the share of what it is about that the memory knows, one unless stated. Models without a memory
+    keep their numbers; beside their prior weight of 1 those of a memory have (2 r)^3 together: next to nothing if it
+    knows little, as much as they at r = 1/2.
 
     Kernels whose hyper-parameters are particles (`ARD`) have no sum with another, and stay without a memory.
 
     >>> models = ModelClass.from_matrices({"bits": np.eye(4)}, kernels="auto")
     >>> memory_models(models, {"2023": [1, 2, 3, 5]}).names
-    ['bits: linear', 'bits: Tanimoto', '2023', '2023 + bits: linear', '2023 + bits: Tanimoto']
+    ['bits: linear', 'bits: Tanimoto', '2023 + bits: linear', '2023 + bits: Tanimoto']
     """
     dictionary = models.dictionary
     if not isinstance(dictionary, Matrices) or dictionary.device is not None:
         raise TypeError("memories are about a list of candidates: models of matrices or of a table can have them")
     table, n_first = dictionary.table, dictionary.n_first
-    own = np.exp(models.log_prior) / np.exp(models.log_prior).sum()
-    blocks, groups, names, families = [table], list(models.groups), list(models.names), models.families.tolist()
-    kernels, masses = [models.kernel(j) for j in range(models.n_models)], own.tolist()
-    varies = [
-        prior_variance(models.kernel(j) or Linear(), first_rows(take(table, group), n_first))
-        for j, group in enumerate(models.groups)
-    ]
-    for name, values in non_empty(memories, "memories").items():
+    prior = np.exp(models.log_prior) / np.exp(models.log_prior).sum()
+    terms = dict[int, Kernel]()  # the kernels that a memory is added to, in units of their variance
+    for j, group in enumerate(models.groups):
+        kernel = models.kernel(j) or Linear()
+        varies = 0.0 if isinstance(kernel, ARD) else prior_variance(kernel, first_rows(take(table, group), n_first))
+        if varies > 0.0:
+            terms[j] = Scaled.of(kernel, 1.0 / varies).on(range(group.size))
+    if not terms:
+        raise ValueError("a memory is added to kernels, and all models are ARD or constant: add others")
+    columns, groups, names = [table], list(models.groups), list(models.names)
+    kernels, masses, families = [models.kernel(j) for j in range(models.n_models)], [prior], [models.families]
+    own = np.array(list(terms))
+    for number, (name, values) in enumerate(non_empty(memories, "memories").items()):
         known = share("trust", (trust or {}).get(name, 1.0))
-        first, family = sum(block.shape[1] for block in blocks), max(families) + 1
-        odds = known * WEIGHT / (1.0 - WEIGHT)
-        columns = [sqrt(known) * _standardised(f"memory {name!r}", values, len(table), n_first)]
-        further: list[tuple[str, IntArray, Kernel | None, int, float]] = []
-        for j, group in enumerate(models.groups):
-            kernel, title = models.kernel(j), f"{name} + {models.names[j]}"
-            if isinstance(kernel, ARD) or varies[j] == 0.0:
-                continue
-            joined: Kernel | None = None
-            column = first
-            if models.kernels is None:  # linear, with a column that is as large as its features together
-                column += len(columns)
-                columns.append(columns[0] * sqrt(varies[j]))
-            else:
-                scaled = Scaled.of(kernel or Linear(), 1.0 / varies[j]).on(range(group.size))
-                joined = Sum((scaled, Linear().on([group.size], name)))
-            further.append((title, np.append(group, column), joined, family + 1 + int(models.families[j]), own[j]))
-        alone = _ALONE if further else 1.0
-        for title, group, joined, number, mass in [(name, np.array([first]), None, family, alone), *further]:
-            names.append(title)
-            groups.append(group)
-            kernels.append(joined)
-            families.append(number)
-            masses.append(odds * (alone if title == name else (1.0 - alone) * mass))
-        blocks.append(np.stack(columns, axis=1))
-    widths = [block.shape[1] for block in blocks[1:]]
-    titles = [f"{name}[{k}]" for name, width in zip(memories, widths, strict=True) for k in range(width)]
+        columns.append(sqrt(known) * _standardised(f"memory {name!r}", values, len(table), n_first)[:, None])
+        names += [f"{name} + {models.names[j]}" for j in terms]
+        groups += [np.append(models.groups[j], table.shape[1] + number) for j in terms]
+        kernels += [Sum((term, Rising().on([models.groups[j].size], name))) for j, term in terms.items()]
+        masses.append((2.0 * known) ** 3 * prior[own] / prior[own].sum())
+        families.append(models.families[own] + families[-1].max() + 1)
     larger = Matrices.from_table(
-        np.hstack(blocks), [*dictionary.names, *titles], [*dictionary.sizes, *widths], batches=dictionary.batches
+        np.hstack(columns),
+        [*dictionary.names, *(f"{name}[0]" for name in memories)],
+        [*dictionary.sizes, *[1] * len(memories)],
+        batches=dictionary.batches,
     )
     return ModelClass(
         larger,
@@ -87,18 +70,15 @@ def memory_models(
         numbered(names),
         intercept=models.intercept,
         kernels=kernels,
-        log_prior=np.log(masses),
-        families=families,
+        log_prior=np.log(np.concatenate(masses)),
+        families=np.concatenate(families),
     )
 
 
 def memories_of(models: ModelClass, n_memories: int) -> list[IntArray]:
-    """Numbers of the models of each memory, where the last `n_memories` blocks of columns are memories."""
-    assert isinstance(models.dictionary, Matrices)
-    sizes = models.dictionary.sizes
-    edges = np.cumsum([0, *sizes])[len(sizes) - n_memories :]
+    """Numbers of the models of each memory, where the last `n_memories` columns are memories."""
     last = np.array([int(group[-1]) for group in models.groups])  # the column of a memory is the last of its group
-    return [np.flatnonzero((last >= low) & (last < high)) for low, high in pairwise(edges)]
+    return [np.flatnonzero(last == models.n_columns - n_memories + k) for k in range(n_memories)]
 
 
 def _standardised(name: str, values: ArrayLike, n_rows: int, n_first: int | None) -> FloatArray:

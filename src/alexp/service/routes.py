@@ -369,7 +369,7 @@ def trial_routes(studies: StudyCache, limits: Limits) -> APIRouter:
                 trials = study.ask(body.n, body.available, body.distinct, key, body.lease, **plate, **arguments)
             return {"trials": [trial_answer(opened, trial, lease=body.lease) for trial in trials]}
 
-        done = studies.use(name, work, caller.worker(body.worker), fields_of(body))
+        done = studies.change(name, work, caller.worker(body.worker), fields_of(body))
         studies.metrics.count(name, asked=len(done.value["trials"]))
         return answer(done)
 
@@ -384,7 +384,7 @@ def trial_routes(studies: StudyCache, limits: Limits) -> APIRouter:
                 did = opened.study.tell_many(pairs, body.if_told, key, sure=body.sure)
                 return did._asdict() | {"counts": dict(counts())}
 
-        done = studies.use(name, work, caller.worker(body.worker), fields_of(body))
+        done = studies.change(name, work, caller.worker(body.worker), fields_of(body))
         studies.metrics.count(name, told=done.value["told"])
         return answer(done)
 
@@ -417,7 +417,7 @@ def trial_routes(studies: StudyCache, limits: Limits) -> APIRouter:
                 action(opened.study, key)
                 return {"counts": dict(counts())}
 
-        return answer(studies.use(name, work, caller.worker(body.worker), fields_of(body)))
+        return answer(studies.change(name, work, caller.worker(body.worker), fields_of(body)))
 
     @router.post("/amend", response_model=answers.Counted, responses=_WRITES, summary="Correct a reward")
     def amend(name: StudyName, body: requests.Amend, caller: Called) -> Response:
@@ -461,7 +461,7 @@ def trial_routes(studies: StudyCache, limits: Limits) -> APIRouter:
                 counted = {"counts": dict(counts())}
             return {"trials": [trial_answer(opened, trial, lease=None) for trial in trials]} | counted
 
-        done = studies.use(name, work, caller.worker(body.worker), fields_of(body))
+        done = studies.change(name, work, caller.worker(body.worker), fields_of(body))
         studies.metrics.count(name, told=len(done.value["trials"]))
         return answer(done)
 
@@ -473,7 +473,7 @@ def trial_routes(studies: StudyCache, limits: Limits) -> APIRouter:
             opened.study.heartbeat(body.trials, body.lease)
             return {"trials": body.trials}
 
-        return answer(studies.use(name, work, caller.worker(body.worker), fields_of(body)))
+        return answer(studies.change(name, work, caller.worker(body.worker), fields_of(body)))
 
     @router.post("/take-over", response_model=answers.Asked, responses=_WRITES, summary="Take over trials")
     def take_over(name: StudyName, body: requests.TakeOver, caller: Called) -> Response:
@@ -483,7 +483,7 @@ def trial_routes(studies: StudyCache, limits: Limits) -> APIRouter:
             taken = opened.study.take_over(body.trials, lease=body.lease, n=body.n)
             return {"trials": [trial_answer(opened, trial, lease=body.lease) for trial in taken]}
 
-        return answer(studies.use(name, work, caller.worker(body.worker), fields_of(body)))
+        return answer(studies.change(name, work, caller.worker(body.worker), fields_of(body)))
 
     @router.post("/arms", response_model=answers.ArmAdded, responses=_WRITES, summary="Add an arm")
     def add_arm(name: StudyName, body: requests.NewArm, caller: Called) -> Response:
@@ -494,7 +494,7 @@ def trial_routes(studies: StudyCache, limits: Limits) -> APIRouter:
             arm, domain = opened.study.add_arm(body.name, key), opened.study.algorithm.domain
             return {"arm": arm, "arms": list(domain.names) if isinstance(domain, Arms) else []}
 
-        return answer(studies.use(name, work, caller.worker(body.worker), fields_of(body)))
+        return answer(studies.change(name, work, caller.worker(body.worker), fields_of(body)))
 
     @router.post("/candidates", response_model=answers.CandidatesAdded, responses=_WRITES, summary="Add candidates")
     def add_candidates(name: StudyName, body: requests.NewCandidates, caller: Called) -> Response:
@@ -508,7 +508,7 @@ def trial_routes(studies: StudyCache, limits: Limits) -> APIRouter:
             added = study.add_candidates(table, key)
             return {"candidates": added, "n_candidates": study.domain.n_candidates}
 
-        return answer(studies.use(name, work, caller.worker(body.worker), fields_of(body)))
+        return answer(studies.change(name, work, caller.worker(body.worker), fields_of(body)))
 
     @router.post("/learn", response_model=answers.CampaignsLearned, responses=_WRITES, summary="Learn from campaigns")
     def learn(name: StudyName, body: requests.OldCampaigns, caller: Called) -> Response:
@@ -520,7 +520,7 @@ def trial_routes(studies: StudyCache, limits: Limits) -> APIRouter:
             study.learn_from(body.campaigns(limits), body.reward, key)
             return {"n_models": study.algorithm.models.n_models}
 
-        return answer(studies.use(name, work, caller.worker(body.worker), fields_of(body)))
+        return answer(studies.change(name, work, caller.worker(body.worker), fields_of(body)))
 
     @router.get("/pending", response_model=answers.PendingTrials, responses=problems(404), summary="Pending trials")
     def pending(name: StudyName) -> Response:

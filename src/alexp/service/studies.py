@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -42,13 +42,39 @@ def gathered() -> Iterator[list[str]]:
         heard.reset(token)
 
 
+class _Turns:
+    """A lock that threads get in the order in which they came; `threading.Lock` lets some of many wait for long."""
+
+    def __init__(self) -> None:
+        self._mutex, self._is_taken = threading.Lock(), False
+        self._waiting: deque[threading.Lock] = deque()
+
+    def __enter__(self) -> None:
+        with self._mutex:
+            if not self._is_taken:
+                self._is_taken = True
+                return
+            turn = threading.Lock()
+            turn.acquire()
+            self._waiting.append(turn)
+        turn.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        with self._mutex:
+            if self._waiting:
+                self._waiting.popleft().release()
+            else:
+                self._is_taken = False
+
+
 @dataclass
 class OpenStudy:
-    """An open study, and the bytes that its posteriors may take, as estimated."""
+    """An open study, and the bytes that its posteriors may take, as estimated; `turns` is held while it is changed."""
 
     study: Study
     bytes: float
     users: int = field(default=0, compare=False)
+    turns: _Turns = field(default_factory=_Turns, compare=False)
 
 
 class StudyCache:
@@ -68,19 +94,25 @@ class StudyCache:
         self._open: OrderedDict[str, OpenStudy] = OrderedDict()
         metrics.count_open_studies(lambda: len(self._open))
 
-    def use(
-        self,
-        name: str,
-        work: Callable[[OpenStudy], T],
-        worker: str | None = None,
-        fields: Mapping[str, str] = NO_FIELDS,
+    def change(
+        self, name: str, work: Callable[[OpenStudy], T], worker: str | None, fields: Mapping[str, str] = NO_FIELDS
     ) -> CallResult[T]:
-        """Call `work` with an open study, under a worker's name; errors become problems.
+        """As `use`, under a worker's name, for what changes the study: first come, first served."""
+
+        def in_turn(opened: OpenStudy) -> T:
+            with opened.turns:
+                return work(opened)
+
+        with acting_as(worker):
+            return self.use(name, in_turn, fields)
+
+    def use(self, name: str, work: Callable[[OpenStudy], T], fields: Mapping[str, str] = NO_FIELDS) -> CallResult[T]:
+        """Call `work` with an open study; errors become problems.
 
         `fields` gives the place in the request body by argument name. If another process has deleted the study, it is
         opened again, in case it was created anew; `work` has changed nothing by then.
         """
-        with as_problems(fields), acting_as(worker), gathered() as warnings:
+        with as_problems(fields), gathered() as warnings:
             for is_last in (False, True):
                 with self._using(name) as opened:
                     try:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from alexp.common.extras import require
 from alexp.common.files import write_bytes
 
 SUFFIX = ".xlsx"
@@ -89,8 +90,7 @@ def _set(cell: Any, value: object) -> None:
 
 
 def _openpyxl(path: Path | str) -> Any:
-    try:
-        import openpyxl
-    except ImportError:
-        raise ValueError(f"{path}: .xlsx files need openpyxl (pip install 'alexp[lab]'); or use .csv") from None
+    require("openpyxl", subject=f"{path}")
+    import openpyxl
+
     return openpyxl

@@ -463,7 +463,7 @@ class Storage(Forked):
     def _create_private(self) -> None:
         """Create the file, readable by its owner only; SQLite gives the -wal and -shm files the same mode."""
         with suppress(OSError):  # SQLite's own error follows
-            os.close(os.open(self._absolute_path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+            os.close(os.open(self._absolute_path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
 
     # -- the file at the path ----------------------------------------------------------------------------------
 

@@ -309,19 +309,19 @@ def _memories(algorithm: Algorithm, q: FloatArray) -> list[Memory]:
 def memory_sentence(name: str, prior: float, now: float, n_told: int) -> str:
     """How much a campaign was worth: the weight of its models beside their prior weight, and the odds between the two.
 
-    >>> memory_sentence("2023", 0.4, 0.5, 12)
-    "Whether the past helps is open: the models of '2023' had 40% of the weight before the first reward and 50% now."
+    >>> memory_sentence("2023", 0.4, 0.4, 0)
+    "The models of '2023' have 40% of the weight; rewards will tell what the past is worth."
     """
-    odds = now * (1.0 - prior) / max((1.0 - now) * prior, 1e-300)
-    before = f"the models of {name!r} had {prior:.0%} of the weight before the first reward"
     if n_told == 0:
-        return f"Nothing is known yet of what the past is worth: {before}."
-    after = f"{before} and {now:.0%} now"
+        return f"The models of {name!r} have {prior:.0%} of the weight; rewards will tell what the past is worth."
+    odds = min(max(now * (1.0 - prior) / max((1.0 - now) * prior, 1e-300), 1e-6), 1e6)
+    weights = f"had {prior:.0%} of the weight before the first reward, and have {now:.0%} now."
     if odds >= _TELLING:
-        return f"The past helps: {after}, odds of {min(odds, 1e6):.3g} to 1."
+        return f"The past helps: rewards speak for {name!r}, {odds:.2g} to 1. Its models {weights}"
     if odds <= 1.0 / _TELLING:
-        return f"The past is of little use here: {after}, odds of 1 to {min(1.0 / max(odds, 1e-6), 1e6):.3g}."
-    return f"Whether the past helps is open: {after}."
+        against = f"rewards speak against {name!r}, {1.0 / odds:.2g} to 1"
+        return f"The past is of little use here: {against}. Its models {weights}"
+    return f"Whether the past helps is open: the models of {name!r} {weights}"
 
 
 def _history(n_told: int, now: FloatArray, recorded: Recorded, leaders: list[Leader], delta: float) -> History:

@@ -228,10 +228,9 @@ def _workbook(data: bytes, path: Path | str, sheet: str | None) -> tuple[list[tu
         raise FileError(f"{path} is {what}; save the table as .xlsx or as CSV")
     if size > _MOST_UNPACKED:
         raise FileError(f"{path} unpacks to {size / 2**30:.1f} GiB, more than 1 GiB; save it as CSV")
-    try:
-        import openpyxl
-    except ModuleNotFoundError:
-        raise FileError(f"{path} is a workbook; pip install 'alexp[lab]' to read it, or save it as CSV") from None
+    require("openpyxl", subject=f"{path}")
+    import openpyxl
+
     try:
         book = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True, keep_links=False)
         titles = [one.title for one in book.worksheets]
@@ -319,10 +318,9 @@ def _plain(value: object) -> Cell:
 
 
 def _parquet(data: bytes, path: Path | str) -> pd.DataFrame:
-    try:
-        import pyarrow.parquet
-    except ModuleNotFoundError:
-        raise FileError(f"{path} is a Parquet file; pip install pyarrow to read it, or save it as CSV") from None
+    require("pyarrow", subject=f"{path}")
+    import pyarrow.parquet
+
     try:
         frame: pd.DataFrame = pyarrow.parquet.read_table(io.BytesIO(data)).to_pandas()
     except Exception as error:

@@ -35,6 +35,7 @@ from alexp.table.files import Cell, FileError, Lines, frame_lines, text_of
 REWARD = "reward"  # the column of results, unless stated
 MOST_RESULTS = 500  # of a campaign: 300 take 8 s of one core, and the time grows with the square
 _NO_RESULT = BLANK | {"", "failed", "pending"}
+LEAST_KNOWN = 0.3  # share of their variance that old results explain; shuffled ones explain .03 to .4 of it
 _FLAT = 1e-9  # of a mean's size: what varies less is rounding
 
 
@@ -69,18 +70,16 @@ def read_campaign(
     if not whole:
         raise FileError(f"{lines.path}: every result has a blank cell in a column that models use; fill them in")
     other = [row for row in whole if places[row] < 0]
-    counts = {
-        "without a reward": n_without, "with blank cells": len(rewards) - len(whole),
-    }  # fmt: skip
-    left = [f"{n} {what} left out" for what, n in counts.items() if n]
-    named = [f"columns that are not used: {', '.join(unused)}"] if unused else []
-    known = [f"{len(whole) - len(other)} of them of candidates"]
+    parts = [f"{len(whole)} results", f"{len(whole) - len(other)} of them of candidates"]
+    counts = (n_without, "without a reward"), (len(rewards) - len(whole), "with blank cells")
+    parts += [f"{n} {what} left out" for n, what in counts if n]
+    parts += [f"columns that are not used: {', '.join(unused)}"] if unused else []
     campaign: OldResults = {
         "cells": {column.name: column.taken(other).cells for column in columns},
         "places": np.array([places[row] for row in whole], dtype=np.int64),
         "rewards": np.array([rewards[row] for row in whole]),
     }
-    return campaign, f"memory {name!r}: {'; '.join([f'{len(whole)} results', *known, *left, *named])}"
+    return campaign, f"memory {name!r}: {'; '.join(parts)}"
 
 
 def _lines(name: str, source: Any, reward: str) -> tuple[Lines, Options]:
@@ -100,11 +99,8 @@ def _lines(name: str, source: Any, reward: str) -> tuple[Lines, Options]:
                 f"memory {name!r}: the study must be one of a table, with results in {reward!r}; pass a data frame "
                 "with its columns and rewards"
             )
-        import pandas as pd
-
-        return frame_lines(
-            pd.DataFrame(list(trials["x"])).assign(**{reward: trials[reward].to_list()}), name
-        ), Options()
+        rows = [{**x, reward: y} for x, y in zip(trials["x"], trials[reward], strict=True)]
+        return frame_lines(type(trials)(rows), name), Options()
     raise TypeError(
         f"memory {name!r} must be a data frame, the path of a file, an alexp.Table or a study, got "
         f"{type(source).__name__}"
@@ -171,9 +167,8 @@ def _places(lines: Lines, columns: list[Column], encoding: Encoding, domain: Fin
     rows = {name: [_plain(cell, kinds[name]) for cell in column.cells] for name, column in there.items()}
     id = next((name for name, kind in kinds.items() if kind == "id"), None)
     by_id = {} if id is None else {str(cell): k for k, cell in enumerate(domain.candidates[id])}
-    names = [""] * len(lines.rows) if id not in lines.header else [
-        text_of(row[lines.header.index(id)]) for _, row in lines.rows
-    ]  # fmt: skip
+    column = lines.maybe(id) if id is not None else None
+    names = ["" if column is None else text_of(row[column]) for _, row in lines.rows]
     described = any(one["source"] != "table" for one in encoding["matrices"].values())  # by more than their cells
     same: dict[tuple[object, ...], int] = {}
     if needed and not missing and not described:
@@ -209,9 +204,8 @@ def with_memories(models: ModelClass, domain: FiniteSet, campaigns: Mapping[str,
     if not (learned := _learned(models, domain, campaigns)):
         return models
     out = models.remembering(learned, trusts(learned, domain.n_candidates))
-    out.encoding = None if models.encoding is None else {
-        **models.encoding, "memories": {name: campaigns[name] for name in learned},
-    }  # fmt: skip
+    if models.encoding is not None:
+        out.encoding = {**models.encoding, "memories": {name: campaigns[name] for name in learned}}
     return out
 
 
@@ -225,7 +219,10 @@ def learning(models: ModelClass, domain: Domain, sources: Mapping[str, Any], rew
     if models._scales is not None:
         raise ValueError("models that were normalized cannot learn from campaigns later: create them with the memory")
     if not (learned := _learned(models, domain, campaigns)):
-        raise ValueError(f"there is nothing to learn from {', '.join(map(repr, campaigns))}")
+        raise ValueError(
+            f"there is nothing to learn from {', '.join(map(repr, campaigns))}: results are too few, or the table's "
+            "columns do not explain them"
+        )
     none = {name: np.zeros((0, stored["width"])) for name, stored in encoding["matrices"].items()}
     return {
         "cells": {str(name): [] for name in domain.candidates.columns},
@@ -236,15 +233,15 @@ def learning(models: ModelClass, domain: Domain, sources: Mapping[str, Any], rew
 
 
 def _learned(models: ModelClass, domain: FiniteSet, campaigns: Mapping[str, OldResults]) -> dict[str, AnyArray]:
-    """What each campaign makes expect of the candidates; those that expect the same of all are left out, and said."""
+    """What each campaign makes expect of the candidates; those that know too little are left out, and said."""
     out: dict[str, AnyArray] = {}
     for name, campaign in campaigns.items():
-        mean = expected(models, domain, campaign)
-        if mean.any():
-            out[name] = mean
-        else:
+        out[name] = expected(models, domain, campaign)
+        if (known := trusts(out, models.batches[0] if models.batches else domain.n_candidates)[name]) < LEAST_KNOWN:
+            del out[name]
             caution(
-                f"memory {name!r} is left out: its {len(campaign['rewards'])} results tell no candidate from another",
+                f"memory {name!r} is left out: the table's columns explain {known:.0%} of the variance of its "
+                f"{len(campaign['rewards'])} results, less than {LEAST_KNOWN:.0%}, and chance explains as much",
                 UserWarning,
             )
     return out
@@ -253,9 +250,10 @@ def _learned(models: ModelClass, domain: FiniteSet, campaigns: Mapping[str, OldR
 def expected(models: ModelClass, domain: FiniteSet, campaign: OldResults) -> FloatArray:
     """What the results of a campaign make the table's models expect of every candidate, (N,).
 
-    It is the posterior mean m, less its mean over the first candidates, in units of sqrt(Var m + mean v), where v is
-    the posterior variance: its own variance is the share that is known, next to zero after two results. All zero where
-    m is the same for all. Results that are of no candidate are compared with these by the columns of the table.
+    It is the posterior mean, less its mean over the first candidates, in units of the deviation of the old rewards:
+    its own variance is the share of theirs that it explains, next to zero after two results and where no model
+    predicts them. All zero where it is the same for all. Results that are of no candidate are compared with these by
+    the columns of the table.
     """
     encoding, places = cast(Encoding, models.encoding), np.asarray(campaign["places"]).copy()
     others, n = places < 0, domain.n_candidates
@@ -266,11 +264,11 @@ def expected(models: ModelClass, domain: FiniteSet, campaign: OldResults) -> Flo
         joint = _of_cells(encoding, cells, (n_first, n + int(others.sum()) - n_first))
     else:
         joint = without_memories(models)
-    mean, variance = backend("learned_moments")(joint, places, np.asarray(campaign["rewards"]))
+    rewards = np.asarray(campaign["rewards"])
+    mean = backend("learned_mean")(joint, places, rewards)
     centred = mean[:n] - mean[:n_first].mean()
-    varies = float(centred[:n_first].std())
-    whole = float(np.hypot(varies, np.sqrt(variance[:n_first].mean())))
-    return np.asarray(centred / whole if varies > _FLAT * max(np.abs(mean).max(), whole) else np.zeros(n))
+    varies, unit = float(centred[:n_first].std()), float(rewards.std())
+    return np.asarray(centred / unit if varies > _FLAT * max(np.abs(mean).max(), unit) else np.zeros(n))
 
 
 def _of_cells(encoding: Encoding, cells: Mapping[str, list[Any]], batches: tuple[int, ...]) -> ModelClass:
@@ -297,9 +295,9 @@ def without_memories(models: ModelClass) -> ModelClass:
         return models
     assert isinstance(dictionary, Matrices)
     own = np.setdiff1d(np.arange(models.n_models), np.concatenate(memories_of(models, len(known))))
-    sizes, width = dictionary.sizes[: -len(known)], sum(dictionary.sizes[-len(known) :])
+    n = len(known)
     fewer = Matrices.from_table(
-        dictionary.table[:, :-width], dictionary.names[:-width], sizes, batches=dictionary.batches
+        dictionary.table[:, :-n], dictionary.names[:-n], dictionary.sizes[:-n], batches=dictionary.batches
     )
     out = ModelClass(
         fewer,

@@ -138,6 +138,15 @@ def take_up(mixture: Mixture, state: State, told: Callable[[], Rewards]) -> None
         mixture.update(row, y, index if index >= 0 else None)
 
 
+def prefer(mixture: Mixture, sign: float) -> None:
+    """Say that old results and new rewards, as the mixture gets them, rise together (1), or against each other (-1).
+
+    Zero, as long as nothing is said, for neither. It matters to models of memories alone.
+    """
+    if isinstance(grid := getattr(mixture, "grid", None), OnePassGrid):
+        grid.prefer(sign)
+
+
 def _measure(models: ModelClass) -> Measure:
     """Units and divisors for rows told; `arm_blocks` says that rows have columns of their own for every arm."""
     settings = (models.columns_flat, models.offsets, models.intercept, models.arm_blocks, models.free_columns)

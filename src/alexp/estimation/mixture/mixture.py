@@ -241,7 +241,9 @@ class Mixture:
     def log_evidence(self) -> FloatArray:
         """Log evidence of every component up to a common constant, shape (cells, M); minus infinity if negligible."""
         vars(self).pop("noise_variances", None)  # models that wake have other residuals
-        return self.grid.evidence(self._score, 1.0 / self.power)
+        out = self.grid.evidence(self._score, 1.0 / self.power)
+        preference = self.grid.preference(lambda: self.noise_variances)
+        return out if preference is None else out + preference
 
     @property
     def mass(self) -> float:

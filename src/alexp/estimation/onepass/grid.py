@@ -12,7 +12,7 @@ anew where that run last did and carried on from there, has the same bits and ta
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -31,6 +31,7 @@ from alexp.estimation.onepass.regressions import (
     lifted,
     likely_best,
 )
+from alexp.estimation.onepass.slopes import PREFERENCE, Slope, rising_column
 from alexp.estimation.posteriors import CandidateMoments, Component, ComponentValues, Score
 from alexp.estimation.ridge.bank import CondensedTrials
 from alexp.problem.candidates import NOTHING, Choices, Pending, PendingBlock
@@ -59,6 +60,8 @@ class Family:
     ----------
     values : (2, cells, N) means and variances, in the domain's order. Before the first reward a flat constant is left
         out of both, and variances are those of the differences to the mean of all candidates, see `about_level`.
+    rising, preference : the number of the column whose slope has a preferred sign, see `slopes`, and how much it is
+        preferred; None where there is none. Values are those without a preference, `expected` has the means with it.
     """
 
     def __init__(
@@ -73,6 +76,9 @@ class Family:
             self.regression = LinearRegression(block.n_columns, ratios, intercept)
         else:
             self.regression = KernelRegression(kernel, block.n_columns, ratios, intercept)
+        self.rising, self.preference = rising_column(kernel), 0.0
+        self._slope: Slope | None = None  # since the last reward
+        self._expected: tuple[bytes, FloatArray] | None = None
         self._since = 0  # rewards since values were made anew
         self._roots: dict[
             tuple[int, bytes], FloatArray
@@ -100,6 +106,7 @@ class Family:
     def update(self, at: PointTold, y: float) -> None:
         """Absorb a reward of a point."""
         self._roots.clear()
+        self._slope = self._expected = None
         points, probe = self.regression.points, self.regression.probe(at)
         number, is_first = points.find(at.row), points.n_observations == 0
         is_new = number == points.n
@@ -154,7 +161,7 @@ class Family:
         the others stay at their means: they hardly ever are the best.
         """
         unit = scale / float(np.sqrt(self.ratios[cell]))
-        mean = self._backend.taken(self.mean[cell, :], indices)
+        mean = self._backend.taken(self.expected(scale / np.sqrt(self.ratios))[cell, :], indices)
         if isinstance(self.regression, LinearRegression):
             drawn = self._backend.product(self._block, self.regression.direction(cell, normals)[None])[0, :]
             return mean + unit * self._backend.taken(drawn, indices)
@@ -171,8 +178,31 @@ class Family:
         copies = self.regression.copy(), self._pass.copy()
         return FamilyFantasies(*copies, self._block, self.variance, self._backend)
 
+    @property
+    def slope(self) -> Slope:
+        """What is known of the slope of the column that is `rising`."""
+        if self._slope is None:
+            assert self.rising is not None
+            self._slope = self.regression.slope(self.rising, self.preference)
+        return self._slope
+
+    def expected(self, scale: FloatArray) -> FloatArray:
+        """Means at all candidates, (cells, N), with the preference for a sign; ``scale`` (cells,) is the prior's s."""
+        if self.rising is None:
+            return self.mean
+        if self._expected is None or self._expected[0] != scale.tobytes():
+            column = self._block.dense(slice(0, self._block.n_rows))[:, self.rising]
+            known = self._pass.similarities(slice(None)) if self.regression.points.n else None
+            self._expected = scale.tobytes(), self.mean + self.slope.shift(scale, column, known)
+        return self._expected[1]
+
+    def shift(self, rows: FloatArray, scale: FloatArray) -> FloatArray:
+        """What the preference for a sign adds to the means at any points (n, d), (cells, n)."""
+        assert self.rising is not None
+        return self.slope.shift(scale, rows[:, self.rising], self.regression.similarities(rows))
+
     def at(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Mean and variance at any points (n, d), (cells, n) each."""
+        """Mean and variance at any points (n, d), (cells, n) each, without a preference."""
         return self.regression.moments(rows)
 
 
@@ -225,7 +255,7 @@ class OnePassGrid:
     """
 
     def __init__(self, models: Sequence[ModelOnTable], ridges: Sequence[FloatArray], intercept: bool) -> None:
-        self._models, self.intercept, self.n_models = models, intercept, len(models)
+        self._models, self.intercept, self.n_models, self._sign = models, intercept, len(models), 0.0
         self._wanted = np.array(ridges) ** 2  # (cells, M)
         rows = models[0].block.on_device
         self._backend: ArrayBackend = HostBackend() if rows is None else rows.array_backend()
@@ -238,6 +268,9 @@ class OnePassGrid:
             self._family(model, ratios) for model, ratios in zip(self._models, self._wanted.T, strict=True)
         ]
         self._learning = {j: family for j, family in enumerate(self.families) if isinstance(family, ParticleFamily)}
+        some = {j: family for j, family in enumerate(self.families) if isinstance(family, Family)}
+        self._rising = {j: family for j, family in some.items() if family.rising is not None}
+        self.prefer(self._sign)
         self._n_cells = max(len(family.ratios) for family in self.families)
         self._rewards: list[float] = []
         self._indices: list[int] = []  # of the candidates; -1 for other points
@@ -348,6 +381,33 @@ class OnePassGrid:
             out[:, j] = family.evidence(reach)
         return out
 
+    def prefer(self, sign: float) -> None:
+        """Prefer slopes of this sign where one is preferred, 1 or -1; 0 for none."""
+        self._sign = sign
+        for family in self._rising.values():
+            family.preference, family._slope, family._expected = sign * PREFERENCE, None, None
+
+    def preference(self, variances: Callable[[], FloatArray]) -> FloatArray | None:
+        """Log of what slopes of a preferred sign multiply the evidence by, (cells, M); None without any."""
+        if not self._rising:
+            return None
+        noise = variances()
+        out = np.zeros_like(noise)
+        for j, family in self._rising.items():
+            out[: family.ratios.size, j] = family.slope.log_preference(self._scale(j, noise))
+        return out
+
+    def _scale(self, j: int, variances: FloatArray) -> FloatArray:
+        """Prior deviations s of model j, (cells,), under noise `variances` (cells, M)."""
+        ratios = self.families[j].ratios
+        return np.sqrt(variances[: ratios.size, j] / ratios)
+
+    def _means(self, j: int, variances: FloatArray) -> FloatArray:
+        """Means of model j at all candidates, (cells, N)."""
+        if j in self._rising:
+            return self._rising[j].expected(self._scale(j, variances))
+        return self.families[j].mean
+
     def residuals(self) -> FloatArray:
         """Penalised residuals of every component, (cells, M)."""
         return self._stacked([family.residuals for family in self.families], 0.0)
@@ -374,7 +434,7 @@ class OnePassGrid:
             family, cells = self.families[j], np.flatnonzero(matters[:, j])
             shares, scales = weights[cells, j] / kept, variances[cells, j] / ratios[cells, j]
             spread = _spread(family, fantasies.get(j))
-            mixed.append(ModelMoments(family.mean, spread, cells, shares, scales))
+            mixed.append(ModelMoments(self._means(j, variances), spread, cells, shares, scales))
         both = self._backend.mixed(mixed)
         return self._backend.taken(both[0, :], choices.indices), self._backend.taken(both[1, :], choices.indices)
 
@@ -394,9 +454,12 @@ class OnePassGrid:
             if active.size == 0:
                 continue
             if choices.indices is None:
-                mean, variance = family.at(np.ascontiguousarray(self._own(j, choices.table.T)))
+                rows = np.ascontiguousarray(self._own(j, choices.table.T))
+                mean, variance = family.at(rows)
+                if j in self._rising:
+                    mean = mean + self._rising[j].shift(rows, self._scale(j, variances))
             else:
-                mean, variance = family.mean, _spread(family, fantasies.get(j))
+                mean, variance = self._means(j, variances), _spread(family, fantasies.get(j))
             for c in active:
                 scale = variances[c, j] / ratios[c, j]
                 own = (mean[int(c), :], variance[int(c), :])
@@ -427,7 +490,7 @@ class OnePassGrid:
             cells, family, own = np.flatnonzero(matters[:, j]), self.families[j], fantasies.get(j)
             spread = own.at(indices) if isinstance(own, FewVariances) else family.variance[:, indices]
             scales = variances[cells, j] / ratios[cells, j]
-            values = family.mean[:, indices][cells], scales[:, None] * spread[cells]
+            values = self._means(j, variances)[:, indices][cells], scales[:, None] * spread[cells]
             found.append((weights[cells, j] / kept, *values, cells * weights.shape[1] + j))
         shares, mean, variance, numbers = (np.concatenate(column) for column in zip(*found, strict=True))
         return ComponentValues(shares, mean, variance, numbers)

@@ -27,6 +27,7 @@ from scipy.linalg import solve_triangular
 
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.estimation.onepass import _kernels as kernels
+from alexp.estimation.onepass.slopes import Slope
 from alexp.estimation.ridge.bank import CondensedTrials, RidgeBank
 from alexp.problem.candidates import PendingBlock
 from alexp.problem.kernels import Kernel, Linear, Restricted, Scaled, Sum
@@ -276,6 +277,20 @@ class DualFactor:
         out = np.empty(n)
         out[points.order] = rest[0]
         return out
+
+    def slope(self, points: Points, column: FloatArray, preference: float) -> Slope:
+        """What is known of the slope of a column whose values at the points told are (D,)."""
+        zero = np.zeros(self.ratios.size)
+        if points.n == 0:
+            return Slope(zero, 1.0 + zero, zero, np.empty((zero.size, 0)), preference)
+        z = self._solved(points, column)
+        level = _dots(z[:, 2], z[:, 0]) / self._level(z)[0] if self.intercept else zero
+        rest = z[:, 0] - level[:, None] * z[:, 2]
+        mean, variance = _dots(rest, z[:, 1]), np.maximum(1.0 - _dots(rest, z[:, 0]), _DIGITS)
+        weights = np.empty_like(rest)
+        kernels.backward(self._factors, points.n, rest)
+        weights[:, points.order] = rest
+        return Slope(mean, variance, level, weights, preference)
 
     def covariance(self, points: Points, cell: int, similarities: FloatArray, gram: FloatArray) -> FloatArray:
         """Posterior covariance of n points in one cell, (n, n); similarities (D, n), and among themselves (n, n)."""
@@ -559,6 +574,14 @@ class KernelRegression:
             k, cells, n = out.shape
             kernels.subtract_products(out.reshape(k * cells, n), weights.reshape(k * cells, -1), known)
         return np.asarray(out)
+
+    def slope(self, column: int, preference: float) -> Slope:
+        """What is known of the slope of a column, see `slopes`."""
+        return self._dual.slope(self.points, self.points.rows[:, column], preference)
+
+    def similarities(self, rows: FloatArray) -> FloatArray | None:
+        """Of the points told to n others (n, d), (D, n); None before the first."""
+        return self._between(self.points.rows, rows) if self.points.n else None
 
     def representer(self, cell: int) -> tuple[FloatArray, float]:
         """The mean as a sum of kernels at the D points, weights (D,), plus a constant, in one cell."""

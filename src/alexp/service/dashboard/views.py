@@ -18,7 +18,7 @@ from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import Packable, State, jsonable
 from alexp.common.validation import count
 from alexp.study import Study
-from alexp.study.candidates import column_names, trial_columns
+from alexp.study.candidates import column_names, labeller, trial_columns
 from alexp.study.figures import standardised
 from alexp.study.report import decisive, fit_sentence
 from alexp.study.view import Curve, Explanation, History, StudyView, TrialColumns
@@ -218,8 +218,9 @@ class _Part:
 
     def record(self, start: float, now: float, rewards: int, told: int, n_events: int) -> None:
         """Record a computation for `rewards` rewards."""
+        loaded = self.told > 0  # the first computation loads compiled code, which later ones do not
         self.at, self.cost, self.told, self.n_events = now, now - start, told, n_events
-        if rewards >= _ENOUGH or (rewards and self.cost > _QUICK):
+        if rewards >= _ENOUGH or (rewards and loaded and self.cost > _QUICK):
             self.rate = self.cost / rewards
 
 
@@ -340,7 +341,7 @@ def _check(study: Study, view: StudyView) -> State | None:
         check = study.check_models()
     except (AttributeError, NotCertified):
         return None
-    names = study.algorithm.models.names
+    names, what, log = study.algorithm.models.names, labeller(study.algorithm), study.algorithm.log
     return {
         "contradicted": check.contradicted,
         "checked": check.checked,
@@ -348,4 +349,5 @@ def _check(study: Study, view: StudyView) -> State | None:
         "text": check.text,
         "n_rejected": int(check.rejected.size),
         "rejected": [names[int(j)] for j in check.rejected[:20]],
+        "missed": [{"id": t, "label": what(t), "reward": log.reward[t]} for t in check.trials],
     }

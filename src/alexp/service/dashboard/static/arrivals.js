@@ -1,8 +1,8 @@
-// New candidates: a table of them, looked at before it is added.
+// What comes to a study later: new candidates, looked at before they are added, and results of old campaigns.
 
 import { of, post } from "./api.js";
 import { acting } from "./writing.js";
-import { fill, h, note } from "./dom.js";
+import { field, fill, h, note } from "./dom.js";
 import { TablePart } from "./problems.js";
 import { many } from "./words.js";
 
@@ -34,6 +34,7 @@ export class Arrivals {
       this.heading,
       this.message,
       this.details,
+      this.campaigns(),
     );
   }
 
@@ -58,5 +59,43 @@ export class Arrivals {
       );
       await this.changed();
     });
+  }
+  /** The fold with the form for the results of an old campaign. */
+  campaigns() {
+    const title = h("input", { type: "text", maxlength: "200", required: true });
+    const results = h("textarea", { rows: "6", spellcheck: "false", required: true });
+    const reward = h("input", { type: "text", maxlength: "200", value: "reward" });
+    const button = h("button", { type: "submit", class: "primary" }, "Learn from the results");
+    const find = (where) => (where.startsWith("reward") ? reward : results);
+    const learn = async (event) => {
+      event.preventDefault();
+      await acting({ button, message: this.message, find }, async () => {
+        const body = { memory: { [title.value.trim()]: results.value }, reward: reward.value };
+        const { warnings } = await post(of(this.name, "learn"), body);
+        results.value = "";
+        details.open = false;
+        fill(
+          this.message,
+          note("good", "Learned. What the past is worth stands below the leading models."),
+          warnings.map((text) => note("warning", text)),
+        );
+        await this.changed();
+      });
+    };
+    const details = h(
+      "details",
+      {},
+      h("summary", {}, "Learn from old results"),
+      h("p", { class: "hint" }, "Of another substrate, machine or year, with the columns of the candidates and one with results, in any unit."),
+      h(
+        "form",
+        { onsubmit: learn },
+        field("Name of the campaign", title, { hint: "Such as 2023." }),
+        field("Old results, one per line", results, { hint: "Paste them from a spreadsheet, or as CSV, with the names of the columns first." }),
+        field("Column with the results", reward),
+        h("div", { class: "buttons start" }, button),
+      ),
+    );
+    return details;
   }
 }

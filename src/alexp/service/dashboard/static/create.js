@@ -125,7 +125,13 @@ export function showCreate(place) {
   const cost = put("cost", h("input", { type: "text", maxlength: "200", autocomplete: "off", placeholder: "none" }));
   const budget = put("budget", numeric("", { min: "0", placeholder: "no limit" }));
   const repeats = h("input", { type: "checkbox", id: newId("repeats") });
-  const shape = h("input", { type: "checkbox", id: newId("noise") });
+  const noiseHint = h(
+    "p",
+    { class: "hint", id: newId("hint") },
+    "With bell-shaped errors of the same spread everywhere, the page says without further numbers how much better another candidate may be.",
+    " That is certified for models that are linear in the columns, and calibrated for curved ones.",
+  );
+  const shape = h("input", { type: "checkbox", id: newId("noise"), "aria-describedby": noiseHint.id });
   const tablePart = new TablePart(put);
   const intervalPart = new IntervalPart(put);
   let kind = tablePart;
@@ -141,7 +147,7 @@ export function showCreate(place) {
   };
   const single = [
     field("Noise, standard deviation", noise, {
-      hint: "Certificates need noise and bound; leave blank what you do not know.",
+      hint: "Certificates need noise and bound, or bell-shaped errors; leave blank what you do not know.",
     }),
     field("Largest size of a reward", bound),
     field("Lowest possible reward", low, { hint: "Yields: 0 and 100. A reward outside is refused." }),
@@ -172,9 +178,9 @@ export function showCreate(place) {
     if (!goal.several) {
       if (!ranged([low, high], (ends) => (settings.reward_range = ends))) return;
       if (noise.value) settings.noise_std = Number(noise.value);
-      if (shape.checked) settings.noise = "gaussian";
       if (bound.value) settings.reward_bound = Number(bound.value);
     }
+    if (shape.checked) settings.noise = "gaussian";
     if (cost.value.trim()) body.cost = cost.value.trim();
     if (budget.value) body.budget = Number(budget.value);
     if (seed.value) body.random_state = Number(seed.value);
@@ -240,6 +246,7 @@ export function showCreate(place) {
           ),
           h("p", { class: "choice" }, shape, h("label", { for: shape.id }, "Measurement errors are bell-shaped")),
         ),
+        noiseHint,
       ),
       message,
       h("div", { class: "buttons start" }, button),

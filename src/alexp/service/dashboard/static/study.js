@@ -155,7 +155,13 @@ function alarm({ check }) {
   const rejected = check.n_rejected
     ? ` Models contradicted on their own: ${check.rejected.join(", ")}${check.n_rejected > check.rejected.length ? " …" : ""}.`
     : "";
-  return note("warning", h("strong", {}, "Alarm: "), `${check.text}.${rejected}`);
+  const missed = check.missed.map(({ id, label, reward }) => h("li", {}, `Trial ${id} (${label}) gave ${number(reward)}`));
+  return note(
+    "warning",
+    h("strong", {}, "Alarm: "),
+    `${check.text}.${missed.length ? "" : rejected}`,
+    missed.length > 0 && h("ul", {}, missed),
+  );
 }
 
 function tiles(view) {

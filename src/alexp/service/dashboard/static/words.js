@@ -71,7 +71,10 @@ export const moment = (seconds) =>
 export function headline(view) {
   const { standing, counts } = view;
   const n = view.n_models;
-  if (counts.told === 0) return [n === 1 ? "No reward yet." : `No reward yet: all ${many(n, "model")} are equal.`];
+  if (counts.told === 0) {
+    const past = (standing?.memories ?? []).map(({ sentence }) => ` ${sentence}`).join("");
+    return [past || n === 1 ? `No reward yet.${past}` : `No reward yet: all ${many(n, "model")} are equal.`];
+  }
   if (standing === null) return [`${view.algorithm} keeps no probabilities over its ${many(n, "model")}.`];
   const [first, second] = standing.leaders;
   if (!second) return ["", first.name, " is the only model."];
