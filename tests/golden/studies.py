@@ -75,7 +75,7 @@ def laboratory(path):
         study.retract(second)
         study.observe(29, 33.0)
         study.add_candidates(alexp.Table.from_frame(reactions(30, 4)))
-        past = reactions(0, 12).assign(reward=[float(40 + i * 5 % 17) for i in range(12)])
+        past = reactions(0, 12).assign(reward=lambda one: 10.0 + one["celsius"] / 2.0 + one["price"] % 3.0)
         study.learn_from({"last year": past})
         study.abandon(study.ask())
         study.ask(2)
