@@ -371,7 +371,7 @@ class ShapeCertifier(Certifier):
         return check
 
     def withheld(self, delta: float) -> str | None:
-        """As of all certificates; or because another function of the columns predicts better than all models."""
+        """As of all certificates; or because the rival has most of the weight: it predicts better than all models."""
         if self._ledger.doubt > 0.0:
             return "a smooth function of the columns predicts the rewards better than the models do"
         return super().withheld(delta)

@@ -190,7 +190,7 @@ class ShapeLedger(Following):
         self.history: list[tuple[int, float]] = []  # times of the schedule, min_j max_s<=t log E_j(s)
         self.next_look, self._rival_next, self._looked_at = 1, _RIVAL_FROM, (0, 0.0)
         self._weighty = self._components  # what the mixture has between looks
-        self.doubt = -inf  # log density of the rival less that of the models, at the last look that has both
+        self.doubt = -inf  # log odds of the rival against the models, at the last look that has both
 
     @property
     def n_counted(self) -> int:
@@ -211,7 +211,7 @@ class ShapeLedger(Following):
             models = log_sum(densities) - self._before[0]
             if t >= self._rival_next:
                 self._rival_next, rival = self.next_look + 1, self._rival_log_density() - self._before[1]
-                self.doubt = rival - models
+                self.doubt = rival - models + log(RIVAL / (1.0 - RIVAL))
             self._weighty = self._components.without_small(densities)
             self._look(np.arange(self._models.n_models), models, rival)
             self.lasting = self.largest
