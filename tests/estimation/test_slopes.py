@@ -6,7 +6,7 @@ from scipy.stats import norm
 
 import alexp
 from alexp.estimation.mixture.making import prefer
-from alexp.estimation.onepass.slopes import PREFERENCE, rising_column
+from alexp.estimation.onepass.regressions import PREFERENCE, rising_column
 from alexp.problem.candidates import Choices
 from alexp.problem.kernels import Linear, Matern, Rising
 

@@ -257,9 +257,8 @@ def section(out: Path) -> str:
     numbers = ours.groupby(["scenario", "past", "share"])["seed"].nunique()
     return "\n" + PROSE.line(
         "section",
-        fewest=str(numbers.min()),
-            most=str(numbers.max()),
-            seeds=f"{int(ours['seed'].min())} to {int(ours['seed'].max())}",
+        number=" to ".join(map(str, sorted({numbers.min(), numbers.max()}))),
+        seeds=f"{int(ours['seed'].min())} to {int(ours['seed'].max())}",
         bars=_bars(ours, slow, names),
         table=_table(ours, names),
         useless=_useless(ours, names),

@@ -255,7 +255,7 @@ class PosteriorGrid(Protocol):
     def preference(self, variances: Callable[[], FloatArray]) -> FloatArray | None:
         """Log of what slopes of a preferred sign multiply the evidence by, (cells, M).
 
-        `variances` gives those of the noise, (cells, M). None where no slope has one; see `onepass.slopes`.
+        `variances` gives those of the noise, (cells, M). None where no slope has one; see `onepass.regressions.Slope`.
         """
 
     def residuals(self) -> FloatArray:

@@ -491,7 +491,7 @@ class Linear(Kernel, stored_as="linear"):
 class Rising(Linear, stored_as="rising"):
     """`Linear` in one column, with a slope that is more likely positive: what is expected already, see `memory_models`.
 
-    The kernel is that of a slope of either sign. `estimation.onepass.slopes` has what the sign makes of a posterior.
+    The kernel is that of a slope of either sign. `onepass.regressions.Slope` has what the sign makes of a posterior.
     """
 
     is_plain = False

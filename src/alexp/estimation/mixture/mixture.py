@@ -242,7 +242,7 @@ class Mixture:
         """Log evidence of every component up to a common constant, shape (cells, M); minus infinity if negligible."""
         vars(self).pop("noise_variances", None)  # models that wake have other residuals
         out = self.grid.evidence(self._score, 1.0 / self.power)
-        preference = self.grid.preference(lambda: self.noise_variances)
+        preference = None if self._tables is None else self.grid.preference(lambda: self.noise_variances)
         return out if preference is None else out + preference
 
     @property

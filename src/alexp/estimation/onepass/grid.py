@@ -25,13 +25,15 @@ from alexp.estimation.onepass.fantasies import FamilyFantasies, FewVariances
 from alexp.estimation.onepass.particles import ParticleFamily, ParticleFantasies
 from alexp.estimation.onepass.regressions import (
     MOST_DRAWN,
+    PREFERENCE,
     KernelRegression,
     LinearRegression,
     PointTold,
+    Slope,
     lifted,
     likely_best,
+    rising_column,
 )
-from alexp.estimation.onepass.slopes import PREFERENCE, Slope, rising_column
 from alexp.estimation.posteriors import CandidateMoments, Component, ComponentValues, Score
 from alexp.estimation.ridge.bank import CondensedTrials
 from alexp.problem.candidates import NOTHING, Choices, Pending, PendingBlock
@@ -60,7 +62,7 @@ class Family:
     ----------
     values : (2, cells, N) means and variances, in the domain's order. Before the first reward a flat constant is left
         out of both, and variances are those of the differences to the mean of all candidates, see `about_level`.
-    rising, preference : the number of the column whose slope has a preferred sign, see `slopes`, and how much it is
+    rising, preference : the number of the column whose slope has a preferred sign, see `Slope`, and how much it is
         preferred; None where there is none. Values are those without a preference, `expected` has the means with it.
     """
 
