@@ -627,6 +627,9 @@ class CondensedTrials:
         """Have the factors of these blocks for `members` (K,) of the bank's models, ascending."""
         if not np.isin(members, self._members, assume_unique=True).all():
             self._members, self._blocks = np.union1d(self._members, members), {}
+        elif 2 * members.size <= self._members.size:  # others have become negligible
+            own = np.searchsorted(self._members, members)
+            self._members, self._blocks = members, {block: one._only(own) for block, one in self._blocks.items()}
         known = self._blocks
         self._blocks = {block: known.get(block) or bank.gathered(block.rows, self._members) for block in blocks}
         self._sum = bank.gathered(np.empty((0, 0)), self._members)
