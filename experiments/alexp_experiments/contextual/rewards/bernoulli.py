@@ -19,7 +19,7 @@ from alexp.estimation.mixture.bernoulli import SCALES, BernoulliMixture, sigmoid
 from alexp.estimation.mixture.calibrating import trace_divisors
 from alexp.estimation.mixture.mixture import Mixture, StudentMixture
 from alexp.problem.candidates import Choices
-from alexp.rules import UCB, Matching, upper_confidence
+from alexp.rules import UCB, Matching
 from alexp_experiments.core.runner import spread
 
 _HEAD = ("click rate", "arms", "features", "rounds")
@@ -124,7 +124,7 @@ class ClicksRun:
         assert isinstance(CONTEXTUAL.rule, Matching)
         if rule == "ucb" or self._own.random() > CONTEXTUAL.rule.share:
             mean, variance = self.mixture.moments(weights, choices)
-            return upper_confidence(mean, np.sqrt(variance), UCB().width(t))
+            return int(np.argmax(mean + UCB().width(t) * np.sqrt(variance)))
         return int(self._own.choice(len(choices), p=self.mixture.chances(weights, choices, self._own)))
 
 
