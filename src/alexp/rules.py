@@ -174,7 +174,8 @@ class UCB(Rule):
 
     def play(self, belief: Belief, round: Round) -> Play:
         """One choice for sure."""
-        return Certain(belief.first_best(round, _upper_end(self.width(belief.n_told + 1)))[0])
+        beta = self.width(belief.n_told + 1)
+        return Certain(belief.first_best(round, lambda mean, std: mean + beta * std)[0])
 
 
 @dataclass(frozen=True)

@@ -217,8 +217,9 @@ class MixtureBelief:
         Means stay and deviations only fall while further trials become pending. Deviations with fewer trials pending
         are upper bounds, and only choices that may be the best by them are looked at again.
         """
-        if not self._looks_at_few(round):
-            mean, std = self.moments(round)
+        if not round.pending.trials.size or not self._looks_at_few:
+            is_plain = self.success is None and not self._is_priced
+            mean, std = self.plain_moments(round) if is_plain else self.moments(round)
             if hasattr(mean, "upper_front"):
                 return self._best_on_front(round, mean, std, score)
             scores = score(mean, std)
@@ -244,11 +245,13 @@ class MixtureBelief:
         position = int(np.argmax(scores))
         return int(where[position]), float(scores[position])
 
-    def _looks_at_few(self, round: Round) -> bool:
-        """Whether values are computed at few choices, one ask after the other."""
-        if not round.pending or self.is_exact or self._run.is_contextual or self._run._listed.is_in_parts:
+    @cached_property
+    def _looks_at_few(self) -> bool:
+        """Whether values are computed at few choices, one ask after the other, while trials are pending."""
+        run = self._run
+        if self.is_exact or run.is_contextual or run._listed.is_in_parts:
             return False
-        return self.mixture.prefers_few(self.weights, len(round.wide))
+        return self.mixture.prefers_few(self.weights, run._listed.n_candidates)
 
     def _upper_deviations(self, round: Round) -> tuple[FloatArray, UpperBounds]:
         """Means by candidate, (N,), and upper bounds of the deviations of the choices of a round."""

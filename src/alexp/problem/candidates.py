@@ -43,22 +43,19 @@ class Pending:
     indices : (k,) their candidates.
     older : blocks of the first of them, where there are many.
     newest : (n, P) the dictionary at all others.
+    n_older : how many are in `older` blocks.
     """
 
     def __init__(
         self, trials: IntArray, indices: IntArray, newest: FloatArray, older: tuple[PendingBlock, ...] = ()
     ) -> None:
         self.trials, self.indices, self.newest, self.older = trials, indices, newest, older
+        self.n_older = trials.size - len(newest)
 
     @cached_property
     def rows(self) -> FloatArray:
         """(k, P) the dictionary there."""
         return np.vstack([*(block.rows for block in self.older), self.newest]) if self.older else self.newest
-
-    @property
-    def n_older(self) -> int:
-        """How many are in `older` blocks."""
-        return int(self.trials.size) - len(self.newest)
 
     def __len__(self) -> int:
         return int(self.trials.size)
