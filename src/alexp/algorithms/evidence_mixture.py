@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import repeat
@@ -38,13 +38,13 @@ from alexp.problem.domains import Domain, FiniteSet
 from alexp.problem.matrices import Matrices
 from alexp.problem.models import ModelClass
 from alexp.problem.objectives import Reward, Value
+from alexp.problem.plates import UpperBounds
 from alexp.rules import NARROW, HypervolumeImprovement, Matching, Rule, RuleName, Score, rule_named
 from alexp.table.posed import posed
 from alexp.table.table import Table
 
 _NOISY = 0.1  # share of the rewards' variance beyond which noise makes the best reward told no fair incumbent
 _CONSIDERED = 1e-5  # weight of components whose expected improvement is computed
-_FEW = 32  # choices with the largest upper bounds that are looked at first
 _FOLLOWED = 64  # models up to which all are followed in hindsight, so that a later call may ask for any of them
 _NEGLIGIBLE = 1e-12  # weight of components that are left out
 _ROUNDING = 1e-9  # share by which a deviation that only falls may rise
@@ -90,47 +90,6 @@ class RoundMoments(NamedTuple):
 
     mean: FloatArray
     std: FloatArray
-
-
-class UpperBounds:
-    """Upper bounds by candidate, (N,), of what only falls, up to a share `rises`, while trials become pending.
-
-    Attributes
-    ----------
-    pending : trials that are pending; bounds hold while these and further ones are.
-    is_exact : (N,) which bounds are the values beside just these trials.
-    """
-
-    def __init__(self, n: int, pending: Pending, rises: float) -> None:
-        self.upper, self.is_exact, self.pending, self.rises = np.full(n, inf), np.zeros(n, dtype=bool), pending, rises
-
-    def hold_for(self, round: Round) -> bool:
-        """Whether they are bounds of all choices of a round."""
-        return round.pending.begins_with(self.pending) and bool(np.isfinite(self.upper[round.indices]).all())
-
-    def go_on(self, pending: Pending) -> None:
-        """Further trials may be pending now."""
-        if len(pending) > len(self.pending):
-            self.upper[self.is_exact] *= 1.0 + self.rises
-            self.is_exact[:] = False
-        self.pending = pending
-
-    def first_best(
-        self, indices: IntArray, score: Callable[[IntArray | slice], FloatArray], look: Callable[[IntArray], FloatArray]
-    ) -> tuple[int, float]:
-        """Position and size of the largest score of some candidates (n,), the first of equal ones.
-
-        `score` of some positions follows from their bounds; `look` computes values at some. Those with the largest
-        scores are looked at, four times as many each time, until the largest score is that of a value.
-        """
-        scores, is_exact, few = score(slice(None)), self.is_exact[indices], _FEW
-        while not is_exact[position := int(np.argmax(scores))]:
-            some = np.flatnonzero(~is_exact)
-            if some.size > few:
-                some = some[np.argpartition(-scores[some], few)[:few]]
-            self.upper[indices[some]], self.is_exact[indices[some]] = look(some), True
-            scores[some], is_exact[some], few = score(some), True, 4 * few
-        return position, float(scores[position])
 
 
 class MixtureBelief:
