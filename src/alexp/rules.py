@@ -18,8 +18,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from math import log, sqrt
-from typing import Any, ClassVar, Literal, Protocol, Self
+from math import inf, log, sqrt
+from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias
 
 import numpy as np
 
@@ -34,6 +34,9 @@ __all__ = ["IDS", "UCB", "Belief", "ExpectedImprovement", "HypervolumeImprovemen
 RuleName = Literal["ids", "ucb", "ei", "ei+ucb", "thompson", "matching"]
 _NO_INFORMATION, _ALL_INFORMATION = 1e-300, 1e300
 NARROW = 0.7  # width of "ucb" where no candidate is measured twice: it cannot lock there
+
+
+Score: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray]  # of mean and standard deviation, (n,) each
 
 
 class Belief(Protocol):
@@ -60,6 +63,13 @@ class Belief(Protocol):
 
     def moments(self, round: Round) -> tuple[FloatArray, FloatArray]:
         """Mean and standard deviation of every choice, (n,) each; pending trials shrink the deviation."""
+
+    def first_best(self, round: Round, score: Score) -> tuple[int, float]:
+        """Position and size of the largest score(mean, std), the first of equal ones.
+
+        A score takes and gives arrays (n,), element by element, and must not fall where the deviation rises: while
+        trials are pending, choices that cannot be the best by an earlier, larger deviation are not looked at.
+        """
 
     def expected_improvement(self, round: Round, width: float) -> FloatArray:
         """E[max(reward - incumbent, 0)] of every choice, (n,), with deviations multiplied by `width`.
@@ -140,11 +150,12 @@ class IDS(Rule):
         return sqrt(4.0 + 0.25 * log(t)) if self.beta is None else self.beta
 
     def play(self, belief: Belief, round: Round) -> Play:
-        """One choice for sure."""
-        (mean, std), width = belief.moments(round), self.width(belief.n_told + 1)
+        """One choice for sure; where nothing is left to learn, the best mean."""
+        position, highest = belief.first_best(round, _upper_end(self.width(belief.n_told + 1)))
         if belief.is_exact:  # there is no noise to weigh information by
-            return Certain(upper_confidence(mean, std, width))
-        return Certain(information_directed(mean, std, width, belief.noise_variance))
+            return Certain(position)
+        position, size = belief.first_best(round, partial(_regret_per_information, highest, belief.noise_variance))
+        return Certain(position if size > -inf else belief.first_best(round, _upper_end(0.0))[0])
 
 
 @dataclass(frozen=True)
@@ -163,8 +174,8 @@ class UCB(Rule):
 
     def play(self, belief: Belief, round: Round) -> Play:
         """One choice for sure."""
-        mean, std = belief.moments(round)
-        return Certain(upper_confidence(mean, std, self.width(belief.n_told + 1)))
+        beta = self.width(belief.n_told + 1)
+        return Certain(belief.first_best(round, lambda mean, std: mean + beta * std)[0])
 
 
 @dataclass(frozen=True)
@@ -189,9 +200,9 @@ class ExpectedImprovement(Rule):
     def play(self, belief: Belief, round: Round) -> Play:
         """One choice for sure."""
         if self.alternate is not None and belief.n_told % 2 == 0 and not round.pending and belief.one_by_one:
-            return Certain(upper_confidence(*belief.moments(round), self.alternate))
+            return Certain(belief.first_best(round, _upper_end(self.alternate))[0])
         position, gain = belief.most_improving(round, self.width)
-        return Certain(position if gain > 0.0 else int(np.argmax(belief.moments(round)[0])))
+        return Certain(position if gain > 0.0 else belief.first_best(round, _upper_end(0.0))[0])
 
 
 @dataclass(frozen=True)
@@ -269,7 +280,7 @@ class Matching(Rule):
         shares = (chances / chances.max()) ** self.sharpness
         shares /= shares.sum()
         if self.share < 1.0:
-            best = upper_confidence(*belief.moments(round.settled), UCB().width(belief.n_told + 1))
+            best, _ = belief.first_best(round.settled, _upper_end(UCB().width(belief.n_told + 1)))
             shares *= self.share
             shares[best] += 1.0 - self.share
         return Weighted(np.arange(len(round)), shares)
@@ -299,38 +310,18 @@ def _check_width(name: str, width: float | None) -> None:
         non_negative(name, width)
 
 
-def upper_confidence(mean: FloatArray, std: FloatArray, beta: float) -> int:
-    """First argmax of mean + beta std, both of shape (n,)."""
-    if hasattr(mean, "upper_front"):
-        return _on_front(upper_confidence, mean, std, beta)
-    return int(np.argmax(mean + beta * std))
+def _upper_end(beta: float) -> Score:
+    """The score m + beta s."""
+    return lambda mean, std: mean + beta * std
 
 
-def _on_front(choose: Callable[..., int], mean: Any, std: FloatArray, *numbers: float) -> int:
-    """What is chosen from values in parts by a score that is better where mean and deviation are larger.
+def _regret_per_information(highest: float, noise_variance: float, mean: FloatArray, std: FloatArray) -> FloatArray:
+    """-D^2 / I, the squared regret paid per unit of information gained; minus infinity where there is none to gain.
 
-    Choices that no other one equals or exceeds in both are enough for that, see `PartedArray.upper_front`.
+    D(x) = highest - mean(x) with the `highest` mean + beta std is the largest regret one may be paying and
+    I(x) = log(1 + std(x)^2 / noise_variance) twice the information about the reward that one observation at x brings.
     """
-    where, *values = mean.upper_front(std)
-    return int(where[choose(*values, *numbers)])
-
-
-def information_directed(mean: FloatArray, std: FloatArray, beta: float, noise_variance: float) -> int:
-    """First argmin of D^2 / I, the squared regret paid per unit of information gained.
-
-    D(x) = max(mean + beta std) - mean(x) is the largest regret one may be paying and I(x) = log(1 + std(x)^2 /
-    noise_variance) twice the information about the reward that one observation at x brings.  Kirschner and Krause
-    (2018) use this deterministic form for a single model.  Where nothing is left to learn the best mean wins.
-
-    >>> information_directed(np.array([1.0, 0.9]), np.array([0.1, 0.5]), 2.0, 0.01)
-    1
-    """
-    if hasattr(mean, "upper_front"):
-        return _on_front(information_directed, mean, std, beta, noise_variance)
-    regret = (mean + beta * std).max() - mean
     with np.errstate(over="ignore"):
         information = np.log1p(np.minimum(std**2 / noise_variance, _ALL_INFORMATION))
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.where(information < _NO_INFORMATION, np.inf, regret**2 / information)
-    best = int(np.argmin(ratio))
-    return int(np.argmax(mean)) if ratio[best] == np.inf else best
+        return np.asarray(np.where(information < _NO_INFORMATION, -inf, -((highest - mean) ** 2) / information))

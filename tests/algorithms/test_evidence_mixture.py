@@ -7,7 +7,6 @@ import pytest
 
 import alexp
 from alexp import testing
-from alexp.rules import information_directed, upper_confidence
 
 MODELS, DOMAIN = alexp.ModelClass.legendre(degree=6, size=2), alexp.Interval(resolution=60)
 STATED = {"noise_std": 0.1, "reward_bound": 1.0}
@@ -32,14 +31,6 @@ def test_rules_follow_their_formula(rule):
         assert score[trial.index] == pytest.approx(score.max(), rel=1e-9)
         assert trial.propensity == 1.0
         algorithm.tell(trial, environment.observe_index(trial.index))
-
-
-def test_selection_prefers_information_and_falls_back_to_the_mean():
-    mean, std = np.array([1.0, 0.9, 0.0]), np.array([0.0, 0.5, 0.5])
-    assert information_directed(mean, std, 1.0, 0.1) == 1
-    assert information_directed(mean, np.zeros(3), 1.0, 0.1) == 0
-    assert upper_confidence(mean, std, 0.0) == 0
-    assert upper_confidence(mean, std, 1.0) == 1
 
 
 @pytest.mark.parametrize("noise", [0.03, 0.3])

@@ -57,6 +57,30 @@ def test_the_largest_improvement_is_that_of_all_choices(kernels, fails):
         opt.ask(available=np.arange(20, N))
 
 
+@pytest.mark.parametrize("rule", ["ucb", "ids"])
+@pytest.mark.parametrize("kernels", [False, True])
+@pytest.mark.parametrize("told", [0, 10])
+@pytest.mark.parametrize("fails", [False, True])
+def test_upper_ends_and_information_are_those_of_all_choices(rule, kernels, told, fails, monkeypatch):
+    monkeypatch.setattr("alexp.estimation.ridge.bank._MANY_VALUES", 0)
+    models, domain, rewards = problem(kernels)
+    opt = alexp.EvidenceMixture(models, domain, rule=rule, repeats=False, random_state=1)
+    for index in range(told):
+        opt.observe(index, rewards[index])
+    if fails:
+        opt.fail(opt.ask())
+    for k in range(40):
+        round_ = opt._open(np.arange(50, N) if k % 3 else None)
+        mean, std = opt.belief.moments(round_)
+        width = opt.rule.width(told + 1)
+        highest, score = (mean + width * std).max(), mean + width * std
+        if rule == "ids":
+            score = -((highest - mean) ** 2) / np.log1p(std**2 / opt.belief.noise_variance)
+        chosen = opt.rule.play(opt.belief, round_).position
+        assert score[chosen] == pytest.approx(score.max(), rel=1e-9, abs=1e-12)
+        opt.ask(available=np.arange(20, N))
+
+
 @pytest.mark.parametrize("kernels", [False, True, "wide"])
 def test_the_largest_improvement_of_a_first_plate_is_that_of_all_choices(kernels):
     models, domain, _ = problem(kernels is True)

@@ -11,7 +11,7 @@ from alexp.decision.suggestions import Suggestions
 from alexp.decision.weights import exponential_weights
 from alexp.decision.widths import model_radii, ucb_width
 from alexp.rivals.losses import LossScale
-from alexp.rules import information_directed, upper_confidence
+from alexp.rules import IDS, UCB
 
 # -- schedules -----------------------------------------------------------------------------------------------------
 
@@ -150,6 +150,27 @@ def test_merged_suggestions_keep_the_spread_with_its_agent():
 # -- index rules ---------------------------------------------------------------------------------------------------
 
 
+class Known:
+    """A belief with these means and deviations."""
+
+    n_told, is_exact = 0, False
+
+    def __init__(self, mean, std, noise_variance):
+        self.mean, self.std, self.noise_variance = mean, std, noise_variance
+
+    def first_best(self, round, score):
+        scores = score(self.mean, self.std)
+        return int(np.argmax(scores)), float(scores.max())
+
+
+def upper_confidence(mean, std, beta):
+    return UCB(beta).play(Known(mean, std, 1.0), None).position
+
+
+def information_directed(mean, std, beta, noise_variance):
+    return IDS(beta).play(Known(mean, std, noise_variance), None).position
+
+
 def test_upper_confidence():
     mean, std = np.array([1.0, 0.0, 0.5]), np.array([0.1, 0.6, 0.35])
     assert [upper_confidence(mean, std, beta) for beta in (0.0, 1.9, 2.1)] == [0, 0, 1]
@@ -169,3 +190,4 @@ def test_information_directed():
     # Nothing to learn at the first two, where the mean is best; only the third brings information.
     assert information_directed(np.array([3.0, 2.0, 0.0]), np.array([0.0, 0.0, 0.1]), 1.0, 1.0) == 2
     assert information_directed(np.array([1.0, 3.0, 2.0]), np.zeros(3), 1.0, 1.0) == 1
+    assert information_directed(np.array([1.0, 0.9, 0.0]), np.array([0.0, 0.5, 0.5]), 1.0, 0.1) == 1

@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil, log
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +30,10 @@ AXES: dict[str, tuple[int, ...]] = {
     "scale-models": (10, 100, 1_000, 10_000),
     "scale-trials": (1_000, 10_000, 100_000),
     "scale-pending": (0, 100, 1_000, 5_000),
+    "scale-pending-ids": (0, 5_000),
     "scale-plates": (96, 384, 1_536),
+    "scale-kernel-plates": (24, 96),
+    "scale-corrections": (0, 1_000),
     "scale-workers": (1, 2, 4, 8),
     "scale-studies": (10, 100, 1_000),
     "scale-requests": (1, 8, 32),
@@ -75,15 +79,16 @@ def _cpu_ms(call: Callable[[], object]) -> float:
     return 1e3 * (time.process_time() - begin)
 
 
-def _mixture(n: int, maps: int, columns: int):  # type: ignore[no-untyped-def]
-    """A mixture of linear maps on n candidates, a reward function of one map, and the same with noise."""
+def _mixture(n: int, maps: int, columns: int, kernels: Any = "linear", **settings: Any):  # type: ignore[no-untyped-def]
+    """A mixture of maps on n candidates, by default to find the best one, and rewards of one map with noise."""
     import alexp
 
     rng = np.random.default_rng(0)
     matrices = {f"map {j}": rng.standard_normal((n, columns)) for j in range(maps)}
     truth = matrices["map 0"] @ rng.standard_normal(columns)
-    models = alexp.ModelClass.from_matrices(matrices)
-    opt = alexp.EvidenceMixture(models, alexp.FiniteSet(np.arange(n)), goal="best", repeats=False, random_state=0)
+    models = alexp.ModelClass.from_matrices(matrices, kernels=kernels)
+    settings = {"repeats": False} | (settings or {"goal": "best"})
+    opt = alexp.EvidenceMixture(models, alexp.FiniteSet(np.arange(n)), random_state=0, **settings)
     return opt, lambda trial: float(truth[trial.index] + 0.1 * rng.standard_normal())
 
 
@@ -153,8 +158,8 @@ def _trials(n: int) -> Facts:
     return out | {"bytes_each": bytes_each, "peak_mb": peak_mb()}
 
 
-def _pending(k: int) -> Facts:
-    opt, measure = _mixture(10_000, 50, 5)
+def _pending(k: int, **settings: Any) -> Facts:
+    opt, measure = _mixture(10_000, 50, 5, **settings)
     rng = np.random.default_rng(1)
     for _ in range(20):
         trial = opt.ask()
@@ -172,12 +177,38 @@ def _pending(k: int) -> Facts:
     return {"cpu_ms": float(np.median(times[2:])), "peak_mb": peak_mb()}
 
 
-def _plates(n: int) -> Facts:
-    opt, measure = _mixture(10_000, 50, 5)
+def _pending_ids(k: int) -> Facts:
+    return _pending(k, rule="ids")
+
+
+def _plates(n: int, **settings: Any) -> Facts:
+    opt, measure = _mixture(10_000, 50, 5, **settings)
     for trial in opt.ask(20):
         opt.tell(trial, measure(trial))
     opt.ask(2)  # what is compiled is loaded
     return {"cpu_ms": _cpu_ms(lambda: opt.ask(n)), "peak_mb": peak_mb()}
+
+
+def _kernel_plates(n: int) -> Facts:
+    from alexp import kernels
+
+    own = [kernels.Matern()]
+    best = _plates(n, kernels=own)["cpu_ms"]
+    return _plates(n, kernels=own, goal="sum") | {"best_ms": best}
+
+
+def _corrections(k: int) -> Facts:
+    from alexp.study import check
+
+    rng, n = np.random.default_rng(0), 2 * AXES["scale-corrections"][-1]
+    with tempfile.TemporaryDirectory(prefix="alexp-scale-") as folder:
+        where = f"sqlite:///{folder}/s.db"
+        with _study(where, "s") as study:
+            for start in range(0, n, 100):
+                study.tell_many((trial, float(rng.standard_normal())) for trial in study.ask(min(100, n - start)))
+            for trial in np.linspace(0, n - 1, k).astype(int).tolist():
+                study.amend(trial, float(rng.standard_normal()))
+        return {"cpu_ms": _cpu_ms(lambda: check("s", where)), "peak_mb": peak_mb()}
 
 
 def _work(where: str, pairs: int) -> Facts:
@@ -350,7 +381,10 @@ POINTS: dict[str, Callable[[int], Facts]] = {
     "scale-models": _models,
     "scale-trials": _trials,
     "scale-pending": _pending,
+    "scale-pending-ids": _pending_ids,
     "scale-plates": _plates,
+    "scale-kernel-plates": _kernel_plates,
+    "scale-corrections": _corrections,
     "scale-workers": _workers,
     "scale-studies": _studies,
     "scale-requests": _requests,

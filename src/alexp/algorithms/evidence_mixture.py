@@ -38,14 +38,16 @@ from alexp.problem.domains import Domain, FiniteSet
 from alexp.problem.matrices import Matrices
 from alexp.problem.models import ModelClass
 from alexp.problem.objectives import Reward, Value
-from alexp.rules import NARROW, HypervolumeImprovement, Matching, Rule, RuleName, rule_named
+from alexp.problem.plates import UpperBounds
+from alexp.rules import NARROW, HypervolumeImprovement, Matching, Rule, RuleName, Score, rule_named
 from alexp.table.posed import posed
 from alexp.table.table import Table
 
 _NOISY = 0.1  # share of the rewards' variance beyond which noise makes the best reward told no fair incumbent
 _CONSIDERED = 1e-5  # weight of components whose expected improvement is computed
-_FEW = 64  # choices with the largest upper bounds that are looked at first
 _FOLLOWED = 64  # models up to which all are followed in hindsight, so that a later call may ask for any of them
+_NEGLIGIBLE = 1e-12  # weight of components that are left out
+_ROUNDING = 1e-9  # share by which a deviation that only falls may rise
 _FALLS = 1e-4  # share by which tabulated improvements may rise where they should fall
 RATIOS = (1e-4, 1e-3, 1e-2, 0.1, 0.5)  # of noise to prior variance
 _ALL_NOISE = (2.0, 8.0, 32.0)  # further ratios for old results, which may be all noise
@@ -107,7 +109,9 @@ class MixtureBelief:
         self._is_priced = run.cost is not None and run.is_contextual
         self._moments: tuple[Hashable, RoundMoments] | None = None  # of the last round
         self._chances: tuple[Choices, FloatArray] | None = None  # P(success) where it was last asked for
-        self._gains: tuple[float, Pending, FloatArray] | None = None  # by candidate, see `_upper_gains`
+        self._gains: tuple[float, UpperBounds] | None = None  # expected improvements, under a width
+        self._deviations: tuple[FloatArray, UpperBounds] | None = None  # means by candidate (N,), standard deviations
+        self._front: tuple[Hashable, tuple[IntArray, FloatArray, FloatArray]] | None = None  # of values in parts
         self._expected: tuple[Pending, FloatArray | float] = (NOTHING, -inf)  # the best of pending trials, by component
 
     @cached_property
@@ -166,6 +170,79 @@ class MixtureBelief:
         """Mean and variance of the reward of each choice, noise aside."""
         mean, variance = self.mixture.moments(self.weights, choices, pending)
         return self.replays.settle(mean, variance, self.noise_variance, choices) if self.is_exact else (mean, variance)
+
+    def first_best(self, round: Round, score: Score) -> tuple[int, float]:
+        """Position and size of the largest score(mean, std), the first of equal ones.
+
+        Means stay and deviations only fall while further trials become pending. Deviations with fewer trials pending
+        are upper bounds, and only choices that may be the best by them are looked at again.
+        """
+        if not round.pending.trials.size or not self._looks_at_few:
+            is_plain = self.success is None and not self._is_priced
+            mean, std = self.plain_moments(round) if is_plain else self.moments(round)
+            if hasattr(mean, "upper_front"):
+                return self._best_on_front(round, mean, std, score)
+            scores = score(mean, std)
+            position = int(np.argmax(scores))
+            return position, float(scores[position])
+        (means, deviations), indices = self._upper_deviations(round), round.indices
+        chances = None if self.success is None else self.success_probabilities(round)
+
+        def scored(some: IntArray | slice) -> FloatArray:
+            mean, std = means[indices[some]], deviations.upper[indices[some]]
+            if chances is not None:
+                mean, std = weighed(mean, chances[some], self.worst), chances[some] * std
+            return score(mean, std)
+
+        return deviations.first_best(indices, scored, lambda some: np.sqrt(self._variances_of(round, some, means)))
+
+    def _best_on_front(self, round: Round, mean: Any, std: FloatArray, score: Score) -> tuple[int, float]:
+        """The same for values in parts: choices that no other one equals or exceeds in both numbers are enough."""
+        if self._front is None or self._front[0] != round.key:
+            self._front = round.key, mean.upper_front(std)
+        where, *values = self._front[1]
+        scores = score(*values)
+        position = int(np.argmax(scores))
+        return int(where[position]), float(scores[position])
+
+    @cached_property
+    def _looks_at_few(self) -> bool:
+        """Whether values are computed at few choices, one ask after the other, while trials are pending."""
+        run = self._run
+        if self.is_exact or run.is_contextual or run._listed.is_in_parts:
+            return False
+        return self.mixture.prefers_few(self.weights, run._listed.n_candidates)
+
+    def _upper_deviations(self, round: Round) -> tuple[FloatArray, UpperBounds]:
+        """Means by candidate, (N,), and upper bounds of the deviations of the choices of a round."""
+        if self._deviations is None or not self._deviations[1].hold_for(round):
+            means, bounds = np.zeros(self._run.domain.n_candidates), self._no_bounds(round, _ROUNDING)
+            mean, variance = self.moments_at(round.wide, bounds.pending)
+            means[round.wide.indices] = mean
+            bounds.upper[round.wide.indices] = (1.0 + _ROUNDING) * np.sqrt(variance)
+            self._deviations = means, bounds
+        self._deviations[1].go_on(round.pending)
+        return self._deviations
+
+    def _no_bounds(self, round: Round, rises: float) -> UpperBounds:
+        """Bounds of nothing yet, beside trials with which bounds are to be computed: none, or all of the round.
+
+        Beside many pending trials, bounds without them would be loose. Before the first reward there are none: the
+        first pending trial fixes the constant, and candidates far from it gain variance.
+        """
+        some = NOTHING if self.n_told and not round.pending.older else round.pending
+        return UpperBounds(self._run.domain.n_candidates, some, rises)
+
+    def _variances_of(self, round: Round, positions: IntArray, means: FloatArray) -> FloatArray:
+        """Variances of some choices of a round with pending trials, whose means are known by candidate."""
+        choices = self._some(round, positions)
+        shares, mean, variance, _ = self.mixture.values(self.weights, choices, round.pending, _NEGLIGIBLE)
+        apart = mean - means[choices.indices]
+        return np.asarray((shares[:, None] * (variance + apart * apart)).sum(axis=0))
+
+    def _some(self, round: Round, positions: IntArray) -> Choices:
+        indices, listed = round.indices[positions], self._run._listed
+        return Choices(indices, lambda: np.ascontiguousarray(listed.rows(indices).T))
 
     def sample(self, round: Round, rng: np.random.Generator) -> FloatArray:
         """Rewards of all choices under a component and coefficients drawn from the posterior."""
@@ -226,40 +303,28 @@ class MixtureBelief:
         if self._run.is_contextual or self._run.cost is not None or self._run._listed.is_in_parts:
             gains = self.expected_improvement(round, width)
             return int(np.argmax(gains)), float(gains.max())
-        bounds = self._upper_gains(round, width)
-        gains = own = bounds[round.indices]
-        if round.pending:
-            first = np.argpartition(-own, _FEW)[:_FEW] if own.size > _FEW else np.arange(own.size)
-            gains = np.full(own.size, -inf)
-            gains[first] = self._gains_of(round, first, width)
-            more = np.flatnonzero((own >= (1.0 - _FALLS) * gains.max()) & (gains == -inf))
-            if more.size:
-                gains[more] = self._gains_of(round, more, width)
-            bounds[round.indices] = np.where(gains == -inf, own, gains)
-            self._gains = width, round.pending, bounds
-        position = int(np.argmax(gains))
-        return position, float(gains[position])
+        bounds, indices = self._upper_gains(round, width), round.indices
+        return bounds.first_best(
+            indices, lambda some: bounds.upper[indices[some]], lambda some: self._gains_of(round, some, width)
+        )
 
-    def _upper_gains(self, round: Round, width: float) -> FloatArray:
-        """Upper bounds of the expected improvements by candidate, (N,), up to rounding: exact if nothing is pending."""
-        known, begins = self._gains, bool(self.n_told or not round.pending)
-        still_bounds = known is not None and known[0] == width and round.pending.begins_with(known[1])
-        still_bounds = still_bounds and (begins or bool(known and known[1]))
-        if known is not None and still_bounds and np.isfinite(known[2][round.indices]).all():
-            return known[2]
-        bounds = np.full(self._run.domain.n_candidates, inf)
-        # Beside many pending trials, bounds without them would be loose. Before the first reward there are none: the
-        # first pending trial fixes the constant, and candidates far from it gain variance.
-        some = NOTHING if begins and not round.pending.older else round.pending
-        bounds[round.wide.indices] = self._wide_gains(round, width, some)
-        self._gains = width, some, bounds
-        return bounds
+    def _upper_gains(self, round: Round, width: float) -> UpperBounds:
+        """Upper bounds of the expected improvements of the choices of a round; exact if nothing is pending."""
+        known = self._gains
+        begins = bool(self.n_told or not round.pending or (known and known[1].pending))  # see `_no_bounds`
+        if known is None or not begins or known[0] != width or not known[1].hold_for(round):
+            bounds = self._no_bounds(round, _FALLS)
+            gains = self._wide_gains(round, width, bounds.pending)
+            bounds.upper[round.wide.indices] = gains if not round.pending else (1.0 + _FALLS) * gains
+            bounds.is_exact[round.wide.indices] = not round.pending
+            known = self._gains = width, bounds
+        known[1].go_on(round.pending)
+        return known[1]
 
     def _gains_of(self, round: Round, positions: IntArray, width: float) -> FloatArray:
         """Expected improvements of some choices of a round with pending trials."""
-        indices, listed = round.indices[positions], self._run._listed
-        choices = Choices(indices, lambda: np.ascontiguousarray(listed.rows(indices).T))
-        shares, mean, variance, _ = self.mixture.values(self.weights, choices, round.pending, self._least)
+        some = self._some(round, positions)
+        shares, mean, variance, _ = self.mixture.values(self.weights, some, round.pending, self._least)
         if self.success is not None:
             chances = self.success_probabilities(round)[positions]
             mean, variance = weighed(mean, chances, self.worst), chances**2 * variance

@@ -284,6 +284,9 @@ class PosteriorGrid(Protocol):
     ) -> ComponentValues:
         """The same all at once, for few choices and a constant that is known or has something pending."""
 
+    def prefers_few(self, weights: FloatArray, n: int) -> bool:
+        """Whether `values` at few choices take far less time than `moments` at n."""
+
     def n_normals(self, model: int) -> int:
         """How many standard normals a draw of a model takes."""
 
@@ -321,6 +324,10 @@ class FixedRidges:
     def preference(self, variances: Callable[[], FloatArray]) -> FloatArray | None:
         """Slopes of either sign are equally likely."""
         return None
+
+    def prefers_few(self, weights: FloatArray, n: int) -> bool:
+        """Moments at all candidates are cheap."""
+        return False
 
 
 class MergedGrid(FixedRidges, ABC):

@@ -43,22 +43,19 @@ class Pending:
     indices : (k,) their candidates.
     older : blocks of the first of them, where there are many.
     newest : (n, P) the dictionary at all others.
+    n_older : how many are in `older` blocks.
     """
 
     def __init__(
         self, trials: IntArray, indices: IntArray, newest: FloatArray, older: tuple[PendingBlock, ...] = ()
     ) -> None:
         self.trials, self.indices, self.newest, self.older = trials, indices, newest, older
+        self.n_older = trials.size - len(newest)
 
     @cached_property
     def rows(self) -> FloatArray:
         """(k, P) the dictionary there."""
         return np.vstack([*(block.rows for block in self.older), self.newest]) if self.older else self.newest
-
-    @property
-    def n_older(self) -> int:
-        """How many are in `older` blocks."""
-        return int(self.trials.size) - len(self.newest)
 
     def __len__(self) -> int:
         return int(self.trials.size)
@@ -117,7 +114,9 @@ class PendingList:
             own = trials[low:high].copy(), indices[low:high].copy()
             key = own[0].tobytes() + own[1].tobytes()
             older.append(known.get(key) or PendingBlock(*own, self.candidates.rows(own[1])))
-        self._numbers, self._rows = np.stack([trials, indices]), self.candidates.rows(indices[n:])
+        is_same = np.array_equal(indices[n:], self.now.indices[self.now.n_older :])
+        self._rows = self.now.newest if is_same else self.candidates.rows(indices[n:])
+        self._numbers = np.stack([trials, indices])
         self.now = Pending(self._numbers[0], self._numbers[1], self._rows, tuple(older))
 
 
@@ -363,7 +362,7 @@ class CandidateTable(Listing):
     def rows(self, indices: IntArray) -> FloatArray:
         """Features of k candidates, shape (k, P)."""
         if "table" in vars(self):
-            return np.ascontiguousarray(self.table[:, self.position[indices]].T)
+            return np.ascontiguousarray(np.take(self.table, self.position[indices], axis=1).T)
         return np.hstack([dense(part.rows[indices]) for part in self._tables])
 
     def distinct_columns(self, columns: IntArray | None = None) -> IntArray:
@@ -454,7 +453,7 @@ class Round:
             if indices is not None:
                 self._positions = np.flatnonzero(inside)
                 self.indices = candidates.order[self._positions]
-                self._copied = copied or 2 * self._positions.size <= candidates.n_candidates
+                self._copied = copied or 8 * self._positions.size <= candidates.n_candidates
 
     def __len__(self) -> int:
         return int(self.indices.size if self._but is None else self._candidates.n_candidates - self._but.size)

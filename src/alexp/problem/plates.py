@@ -7,10 +7,11 @@ is a restriction like `available`, so that propensities and the log need nothing
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, TypedDict
+from math import inf
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 import numpy as np
 
@@ -19,7 +20,11 @@ from alexp.common.validation import count
 from alexp.problem.domains import Available, Domain, check_available
 from alexp.problem.where import holds, named_columns, unknown_column
 
+if TYPE_CHECKING:
+    from alexp.problem.candidates import Pending, Round
+
 _ROUNDING = 1e-9  # of a budget
+_FEW = 32  # choices with the largest upper bounds that are looked at first
 
 
 class PlateArguments(TypedDict, total=False):
@@ -278,3 +283,44 @@ def _numbered(columns: Sequence[list[Any]]) -> IntArray:
         known: dict[object, int] = {}
         out.append([known.setdefault(("missing",) if cell != cell else cell, len(known)) for cell in column])
     return np.array(out, dtype=np.int64).T
+
+
+class UpperBounds:
+    """Upper bounds by candidate, (N,), of what only falls, up to a share `rises`, while trials become pending.
+
+    Attributes
+    ----------
+    pending : trials that are pending; bounds hold while these and further ones are.
+    is_exact : (N,) which bounds are the values beside just these trials.
+    """
+
+    def __init__(self, n: int, pending: Pending, rises: float) -> None:
+        self.upper, self.is_exact, self.pending, self.rises = np.full(n, inf), np.zeros(n, dtype=bool), pending, rises
+
+    def hold_for(self, round: Round) -> bool:
+        """Whether they are bounds of all choices of a round."""
+        return round.pending.begins_with(self.pending) and bool(np.isfinite(self.upper[round.indices]).all())
+
+    def go_on(self, pending: Pending) -> None:
+        """Further trials may be pending now."""
+        if len(pending) > len(self.pending):
+            self.upper[self.is_exact] *= 1.0 + self.rises
+            self.is_exact[:] = False
+        self.pending = pending
+
+    def first_best(
+        self, indices: IntArray, score: Callable[[IntArray | slice], FloatArray], look: Callable[[IntArray], FloatArray]
+    ) -> tuple[int, float]:
+        """Position and size of the largest score of some candidates (n,), the first of equal ones.
+
+        `score` of some positions follows from their bounds; `look` computes values at some. Those with the largest
+        scores are looked at, four times as many each time, until the largest score is that of a value.
+        """
+        scores, is_exact, few = score(slice(None)), self.is_exact[indices], _FEW
+        while not is_exact[position := int(np.argmax(scores))]:
+            some = np.flatnonzero(~is_exact)
+            if some.size > few:
+                some = some[np.argpartition(-scores[some], few)[:few]]
+            self.upper[indices[some]], self.is_exact[indices[some]] = look(some), True
+            scores[some], is_exact[some], few = score(some), True, 4 * few
+        return position, float(scores[position])

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import alexp
-from alexp.estimation.onepass._kernels import take_off_fantasies
+from alexp.estimation.onepass import fantasies
+from alexp.estimation.onepass._kernels import extend_fantasies
 from alexp.estimation.onepass.fantasies import FamilyFantasies, FewVariances
 from alexp.estimation.onepass.grid import OnePassGrid
 from alexp.problem.candidates import Choices, PendingList
@@ -64,10 +65,28 @@ def test_nothing_is_computed_at_other_candidates(monkeypatch):
     assert len({trial.index for trial in opt.ask(3)}) == 3
 
 
+@pytest.mark.parametrize("goal", ["sum", "best"])
+def test_nothing_is_forgotten_that_matters(goal, monkeypatch):
+    kept, forgotten = (run("kernels", 5, goal=goal, repeats=False) for _ in "ab")
+    plate = [trial.index for trial in kept.ask(80)]
+    monkeypatch.setattr(fantasies, "_KEPT", 0)  # candidates are forgotten whenever others are asked for
+    assert [trial.index for trial in forgotten.ask(80)] == plate
+
+
 def test_the_kernel_is_a_triangular_solve():
     rng = np.random.default_rng(0)
-    z, factors, variance = rng.standard_normal((6, 2, 9)), np.tril(rng.random((2, 8, 8)) + 0.5), np.full((2, 9), 40.0)
-    expected = np.stack([np.linalg.solve(factors[c, :6, :6], z[:, c]) for c in range(2)], axis=1)
-    take_off_fantasies(z, factors, variance)
-    np.testing.assert_allclose(z, expected, rtol=1e-10)
-    np.testing.assert_allclose(variance, np.maximum(40.0 - (expected**2).sum(axis=0), 0.0), rtol=1e-9, atol=1e-9)
+    places, done, k = np.array([4, 0, 39, 7]), np.array([0, 2, 3, 0]), 6
+    factors, known = np.tril(rng.random((2, k, k)) + 0.5), rng.standard_normal((40, 3))
+    weights, constants, prior = rng.standard_normal((k, 2, 3)), rng.standard_normal((k, 2)), rng.standard_normal((k, 4))
+    right = prior[:, None, :] + constants[:, :, None] - np.einsum("kcw,nw->kcn", weights, known[places])
+    expected = np.stack([np.linalg.solve(factors[c], right[:, c]) for c in range(2)])  # (cells, k, n)
+    z, variances, all_done = np.full((40, 2, 8), np.nan), np.full((40, 2), 90.0), np.zeros(40, dtype=np.int64)
+    all_done[places] = done
+    for i, place in enumerate(places):
+        z[place, :, : done[i]] = expected[:, : done[i], i]
+        variances[place] -= (expected[:, : done[i], i] ** 2).sum(axis=1)
+    packed = np.stack([own[np.tril_indices(k)] for own in factors])
+    extend_fantasies(z, variances, all_done, places, prior, weights, constants, known, packed, k)
+    np.testing.assert_allclose(z[places, :, :k], expected.transpose(2, 0, 1), rtol=1e-9)
+    np.testing.assert_allclose(variances[places], np.maximum(90.0 - (expected**2).sum(axis=1).T, 0.0), rtol=1e-9)
+    assert (all_done[places] == k).all()

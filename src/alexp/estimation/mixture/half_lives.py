@@ -110,6 +110,10 @@ class HalfLives(Mixture):
             found.append((share * one.shares, one.mean, one.variance, one.numbers + start * weights.shape[1]))
         return ComponentValues(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
+    def prefers_few(self, weights: FloatArray, n: int) -> bool:
+        """Whether every part does."""
+        return all(part.prefers_few(own, n) for _, part, _, own in self._split(weights))
+
     @property
     def noise_variances(self) -> FloatArray:
         """Variance of the noise in every component, shape (K C, M)."""

@@ -372,6 +372,10 @@ class Mixture:
                 part.check()
         return out
 
+    def prefers_few(self, weights: FloatArray, n: int) -> bool:
+        """Whether `values` at few choices take far less time than `moments` at n."""
+        return self.grid.prefers_few(weights, n)
+
     def largest_means(self, weights: FloatArray, choices: Choices, least: float) -> FloatArray:
         """The largest mean of each component of weight above ``least`` among some choices, (K,)."""
         if isinstance(self.grid, KnowsMeans):

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from alexp.common.arrays import FloatArray, IntArray, RealArray
 from alexp.common.compiling import ieee
 
 BLOCK = 512  # candidates whose values stay in the cache
+_LANES = 32  # candidates that pending trials are taken into at once
 LONG = 4096  # the same where many arrays are read at a time: shorter pieces are not fetched ahead
 
 
@@ -160,24 +163,6 @@ def shrink(variance: FloatArray, covariances: FloatArray, total: FloatArray) -> 
 
 
 @ieee.leaf
-def _take_off(variance: FloatArray, z: FloatArray, scale: float) -> None:
-    for i in range(z.shape[0]):
-        z[i] /= scale
-        variance[i] = max(variance[i] - z[i] * z[i], 0.0)
-
-
-@ieee.entry
-def take_off_fantasies(z: FloatArray, factors: FloatArray, variance: FloatArray) -> None:
-    """Solve L_c z = z in place, z (P, cells, n) and factors (cells, P, P); take z^2 off the variances (cells, n)."""
-    for c in range(z.shape[1]):
-        for k in range(z.shape[0]):
-            row = factors[c, k]
-            for m in range(k):
-                _subtract(z[k, c], row[m], z[m, c], z.shape[2])
-            _take_off(variance[c], z[k, c], row[k])
-
-
-@ieee.leaf
 def _merge(
     own: FloatArray,
     spread: FloatArray,
@@ -226,6 +211,63 @@ def _subtract_four(target: FloatArray, w: FloatArray, rows: FloatArray, k: int, 
     first, second, third, fourth = rows[k], rows[k + 1], rows[k + 2], rows[k + 3]
     for i in range(low, high):
         target[i] -= one * first[i] + two * second[i] + three * third[i] + four * fourth[i]
+
+
+@ieee.leaf
+def _subtract_rows(target: FloatArray, w: FloatArray, rows: FloatArray, n: int) -> None:
+    """target -= w'rows with the first n rows, (n, N)."""
+    size, whole = target.shape[0], n // 4 * 4
+    for k in range(0, whole, 4):
+        _subtract_four(target, w, rows, k, 0, size)
+    for k in range(whole, n):
+        _subtract(target, w[k], rows[k], size)
+
+
+@ieee.entry
+def extend_fantasies(
+    z: FloatArray,
+    variances: FloatArray,
+    done: IntArray,
+    places: IntArray,
+    prior: FloatArray,
+    weights: FloatArray,
+    constants: FloatArray,
+    known: FloatArray,
+    factors: FloatArray,
+    k: int,
+) -> None:
+    """Numbers done..k-1 of z = L^-1 C(p, x) of candidates x, by place, and z^2 taken off their variances.
+
+    z (V, cells, capacity), variances (V, cells) and done (V,) are changed. C(p, x) = prior + constant - weights'known
+    with `prior` (k - first, places) of pending trials from the first on that any of the candidates lacks, weights
+    (k, cells, w), constants (k, cells) and known (V, w). The rows of L (cells, .) stand one after the other.
+    """
+    first, width = k - prior.shape[0], known.shape[1]
+    work, near = np.zeros((k, _LANES)), np.zeros((width, _LANES))
+    for low in range(0, places.shape[0], _LANES):
+        some = places[low : low + _LANES]
+        for i in range(some.shape[0]):
+            for m in range(width):
+                near[m, i] = known[some[i], m]
+        for c in range(z.shape[1]):
+            for i in range(some.shape[0]):
+                for m in range(first):
+                    work[m, i] = z[some[i], c, m]
+            for m in range(first, k):
+                target, row = work[m], factors[c, m * (m + 1) // 2 :]
+                for i in range(some.shape[0]):
+                    target[i] = prior[m - first, low + i] + constants[m, c]
+                for i in range(some.shape[0], _LANES):
+                    target[i] = 0.0
+                _subtract_rows(target, weights[m, c], near, width)
+                _subtract_rows(target, row, work, m)
+                for i in range(some.shape[0]):
+                    target[i] /= row[m]
+                    if m >= done[some[i]]:
+                        z[some[i], c, m] = target[i]
+                        variances[some[i], c] = max(variances[some[i], c] - target[i] * target[i], 0.0)
+        for i in range(some.shape[0]):
+            done[some[i]] = max(done[some[i]], k)
 
 
 @ieee.entry

@@ -474,13 +474,17 @@ class OnePassGrid:
         self, weights: FloatArray, variances: FloatArray, choices: Choices, pending: Pending, least: float
     ) -> ComponentValues:
         """The same all at once; in this memory nothing is computed at other candidates, once a constant is known."""
-        is_known = self.n_observations > 0 or not self.intercept
-        if isinstance(self._backend, HostBackend) and not self._learning and is_known and choices.indices is not None:
+        is_known = self.n_observations > 0 or not self.intercept or len(pending) > 0
+        if self.prefers_few() and is_known and choices.indices is not None:
             return self._few_values(weights, variances, choices.indices, pending, least)
         parts = list(self.components(weights, variances, choices, pending, least))
         both = np.array([part.mean for part in parts]), np.array([part.variance for part in parts])
         numbers = np.array([part.cell * weights.shape[1] + part.model for part in parts])
         return ComponentValues(np.array([part.share for part in parts]), *both, numbers)
+
+    def prefers_few(self, weights: FloatArray | None = None, n: int = 0) -> bool:
+        """In this memory, whatever the weights and the number of candidates, if no lengthscale is learned."""
+        return isinstance(self._backend, HostBackend) and not self._learning
 
     def _few_values(
         self, weights: FloatArray, variances: FloatArray, indices: IntArray, pending: Pending, least: float

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
 from math import inf, pi, sqrt
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -571,6 +571,7 @@ class KernelRegression:
     """A Gaussian process with a kernel on d columns; ``ratios`` (cells,) as in `DualFactor`."""
 
     limit: float = inf  # number of points from which another form is smaller
+    sign: ClassVar[float] = 1.0  # of what the weights of a `probe` take off covariances
 
     def __init__(self, kernel: Kernel, n_columns: int, ratios: FloatArray, intercept: bool) -> None:
         self._kernel, self.ratios, self.intercept = kernel, ratios, intercept
@@ -590,9 +591,10 @@ class KernelRegression:
         """log det(I + K / r), (cells,); of centred features if there is an intercept."""
         return self._dual.log_determinants(self.points.n_observations)
 
-    def probe(self, at: PointTold) -> PointFit:
-        """What is known of a point."""
-        return self._dual.probe(self.points, *self._similar(at))
+    def probe(self, at: PointTold, similar: FloatArray | None = None) -> PointFit:
+        """What the data say of a point; `similar` (D,) are its similarities to the points told, if they are known."""
+        known = self._similar(at) if similar is None else (similar, float(self._own(at.row[None])[0]))
+        return self._dual.probe(self.points, *known)
 
     def tell(self, at: PointTold, y: float, probe: PointFit) -> None:
         """Absorb a reward of a point whose `probe` was just taken."""
@@ -630,19 +632,13 @@ class KernelRegression:
         taken = probe.weights[0] @ self._between(self.points.rows, rows) if self.points.n else 0.0
         return np.asarray(prior - taken + probe.constant[0])
 
-    def cross_covariances(
-        self, points: FloatArray, weights: FloatArray, constants: FloatArray, rows: FloatArray, known: FloatArray | None
-    ) -> FloatArray:
-        """Posterior covariances of k points (k, d) with n others (n, d), (k, cells, n).
+    def prior_covariances(self, points: FloatArray, rows: FloatArray) -> FloatArray:
+        """What posterior covariances of k points (k, d) with n others (n, d) begin with, (k, n).
 
-        `weights` (k, cells, D) and `constants` (k, cells) are those of the `probe` of each point; `known` (D, n) are
-        similarities of the points told to the others. A number depends on its two points alone.
+        C(point, x) is that - sign weights'known(x) + constant with the point's `probe`; known(x) are similarities of x
+        to the points told, or its features for linear models.
         """
-        out = self._between(points, rows)[:, None, :] + constants[:, :, None]
-        if known is not None and self.points.n:
-            k, cells, n = out.shape
-            kernels.subtract_products(out.reshape(k * cells, n), weights.reshape(k * cells, -1), known)
-        return np.asarray(out)
+        return self._between(points, rows)
 
     def slope(self, column: int, preference: float) -> Slope:
         """What is known of the slope of a column, see `Slope`."""
@@ -697,6 +693,8 @@ class LinearRegression(KernelRegression):
     The `weights` of its probes are directions, (cells, d): C(x, point) is phi(x)'weights + constant.
     """
 
+    sign: ClassVar[float] = -1.0
+
     def __init__(self, n_columns: int, ratios: FloatArray, intercept: bool) -> None:
         self.ratios, self.intercept, self.limit = ratios, intercept, n_columns + 2
         self.points, self._dual = Points(n_columns), DualFactor(ratios, intercept)
@@ -716,8 +714,8 @@ class LinearRegression(KernelRegression):
         """log det(V / ridge^2), (cells,); of centred features if there is an intercept."""
         return super().log_determinants() if self._primal is None else self._primal.log_determinants()
 
-    def probe(self, at: PointTold) -> PointFit:
-        """What is known of a point."""
+    def probe(self, at: PointTold, similar: FloatArray | None = None) -> PointFit:
+        """What the data say of a point."""
         if self._primal is not None:
             return self._primal.probe(at.row)
         probe = super().probe(at)
@@ -775,14 +773,9 @@ class LinearRegression(KernelRegression):
         probe = self.probe(PointTold(row, None))
         return np.asarray(rows @ probe.weights[0] + probe.constant[0])
 
-    def cross_covariances(
-        self, points: FloatArray, weights: FloatArray, constants: FloatArray, rows: FloatArray, known: FloatArray | None
-    ) -> FloatArray:
-        """Posterior covariances of k points with n others, (k, cells, n)."""
-        out = np.empty((*constants.shape, len(rows)))
-        kernels.products(rows, weights.reshape(constants.size, -1), 0, len(rows), out.reshape(constants.size, -1))
-        out += constants[:, :, None]
-        return out
+    def prior_covariances(self, points: FloatArray, rows: FloatArray) -> FloatArray:
+        """Nothing: C(point, x) is the point's weights'phi(x) + constant."""
+        return np.zeros((len(points), len(rows)))
 
     def expansion(self) -> Expansion:
         """Mean and variance at any x as products."""

@@ -40,6 +40,7 @@ _SLEEP, _WAKE = 45.0, 32.0  # how far below the best log evidence they fall asle
 _MOSTLY = 0.25  # share of a cell's components that may be awake once any of them sleeps
 _CANCELLED = 1e-10  # share of the largest term of a quadratic form below which too few digits of it are left
 _NEGLIGIBLE = 1e-12  # components of smaller weight are left out of predictions
+_MANY_VALUES = 1 << 18  # components times candidates from which looking at few candidates pays
 
 
 class FactorState(TypedDict):
@@ -627,6 +628,9 @@ class CondensedTrials:
         """Have the factors of these blocks for `members` (K,) of the bank's models, ascending."""
         if not np.isin(members, self._members, assume_unique=True).all():
             self._members, self._blocks = np.union1d(self._members, members), {}
+        elif 2 * members.size <= self._members.size:  # others have become negligible
+            few = np.searchsorted(self._members, members)
+            self._members, self._blocks = members, {block: one._only(few) for block, one in self._blocks.items()}
         known = self._blocks
         self._blocks = {block: known.get(block) or bank.gathered(block.rows, self._members) for block in blocks}
         self._sum = bank.gathered(np.empty((0, 0)), self._members)
@@ -792,6 +796,11 @@ class RidgeGrid(FixedRidges):
         shares = np.concatenate([part.shares for part in parts])
         numbers = np.concatenate([part.cell * self.n_models + part.numbers for part in parts])
         return ComponentValues(shares, np.concatenate([mean for mean, _, _ in both]), np.concatenate(spreads), numbers)
+
+    def prefers_few(self, weights: FloatArray, n: int) -> bool:
+        """Where there are many components and candidates, and no shorter way over the coefficients."""
+        n_active = int(np.count_nonzero(weights > _NEGLIGIBLE))
+        return n_active * n >= _MANY_VALUES and not self._by_coefficients(n_active, n)
 
     def largest_means(self, weights: FloatArray, choices: Choices, least: float) -> FloatArray:
         """The largest mean of each component of weight above `least` among some choices, (K,)."""
