@@ -330,7 +330,7 @@ def test_tables(client, name, tmp_path, place):
     study.add_observations(pd.DataFrame({"name": ["m3"], "reward": [1.3]}))
     assert study.info()["columns"] == ["name", "mass", "charge"]
     path = study.export(tmp_path / "out" / "trials.csv")
-    exported = pd.read_csv(path)
+    exported = pd.read_csv(path, float_precision="round_trip")
     assert exported["reward"].tolist() == load_study(name, place[0]).trials_dataframe()["reward"].tolist()
     page = study.report(tmp_path / "report.html")
     assert "<html" in page.read_text(encoding="utf-8")
