@@ -37,16 +37,18 @@ def test_candidate_table_restricts_without_changing_the_visiting_order():
     np.testing.assert_array_equal(some.table, models.columns(domain.points)[kept].T)
 
 
-def test_a_round_on_most_candidates_copies_no_features():
-    models = alexp.ModelClass(Matrices({"f": np.array([[10.0], [11.0], [12.0], [13.0]])}), [[0]])
-    table = CandidateTable(models, alexp.FiniteSet(list("abcd")), np.array([2, 0, 3, 1]))
+def test_a_round_on_more_than_an_eighth_of_the_candidates_copies_no_features():
+    models = alexp.ModelClass(Matrices({"f": np.arange(10.0, 26.0)[:, None]}), [[0]])
+    order = np.random.default_rng(0).permutation(16)
+    table = CandidateTable(models, alexp.FiniteSet(list("abcdefghijklmnop")), order)
     most, few = table.round(np.array([3, 2, 1])), table.round(np.array([3, 1]))
+    kept = [10.0 + i for i in order if i in (1, 2, 3)]
     assert most.wide.table is table.table
-    assert most.narrow(np.array([12.0, 10.0, 13.0, 11.0])).tolist() == most.choices.table[0].tolist()
+    assert most.narrow(10.0 + order).tolist() == most.choices.table[0].tolist() == kept
     assert few.wide is few.choices
     assert few.narrow(np.array([13.0, 11.0])).tolist() == [13.0, 11.0]
     exact = table.round(np.array([3, 2, 1]), copied=True)
-    assert exact.wide.table.tolist() == [[12.0, 13.0, 11.0]]
+    assert exact.wide.table.tolist() == [kept]
     assert (most.is_full, table.round().is_full, len(few)) == (False, True, 2)
 
 
