@@ -209,7 +209,7 @@ class MixtureBelief:
     def _looks_at_few(self) -> bool:
         """Whether values are computed at few choices, one ask after the other, while trials are pending."""
         run = self._run
-        if self.is_exact or run.is_contextual or run._listed.is_in_parts:
+        if not self.n_told or self.is_exact or run.is_contextual or run._listed.is_in_parts:
             return False
         return self.mixture.prefers_few(self.weights, run._listed.n_candidates)
 

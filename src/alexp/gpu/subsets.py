@@ -386,6 +386,10 @@ class SubsetMixture:
         """The same: no smaller ratios are looked into."""
         return weights.gathered.noise
 
+    def prefers_few(self, weights: FloatArray, n: int) -> bool:
+        """Moments at all candidates are all there is."""
+        return False
+
     def moments(
         self, weights: Posterior, choices: Choices, pending: Pending = NOTHING
     ) -> tuple[FloatArray, FloatArray]:

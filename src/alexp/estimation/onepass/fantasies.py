@@ -68,14 +68,12 @@ class FewVariances:
 
     Parameters
     ----------
-    base : without pending trials, but for those in blocks. Where a constant is open, it takes in the first one.
+    base : without pending trials, but for those in blocks; where there is an intercept it has had a reward.
     block : the model's columns on all candidates.
     """
 
     def __init__(self, base: FamilyFantasies, block: Block) -> None:
-        regression = base.regression
-        self._base, self._block, self._n, cells = base, block, 0, regression.ratios.size
-        self._is_open = regression.intercept and regression.points.n == 0
+        self._base, self._block, self._n, cells = base, block, 0, base.regression.ratios.size
         # Of the P pending trials: features (P, d), weights (P, cells, .) and constants (P, cells) of `PointFit`, and L,
         # its rows one after the other.
         self._points, self._constants = np.empty((_ROOM, block.n_columns)), np.empty((_ROOM, cells))
@@ -94,17 +92,11 @@ class FewVariances:
 
     def absorb_blocks(self, condensed: CondensedTrials, blocks: tuple[PendingBlock, ...]) -> bool:
         """Take in that many rewards will come, if they can be condensed, before all others; whether they were."""
-        is_condensed = self._base.absorb_blocks(condensed, blocks)
-        self._is_open = self._is_open and not is_condensed
-        return is_condensed
+        return self._base.absorb_blocks(condensed, blocks)
 
     def absorb(self, at: PointTold) -> None:
         """Take in that a reward of a candidate will come."""
         assert at.candidate is not None
-        if self._is_open:
-            self._is_open = False
-            self._base.absorb(at)
-            return
         k, place, regression = self._n, self._places.get(at.candidate), self._base.regression
         if place is None or self._done[place] < k:
             self.at(np.array([at.candidate]))

@@ -474,7 +474,7 @@ class OnePassGrid:
         self, weights: FloatArray, variances: FloatArray, choices: Choices, pending: Pending, least: float
     ) -> ComponentValues:
         """The same all at once; in this memory nothing is computed at other candidates, once a constant is known."""
-        is_known = self.n_observations > 0 or not self.intercept or len(pending) > 0
+        is_known = self.n_observations > 0 or not self.intercept
         if self.prefers_few() and is_known and choices.indices is not None:
             return self._few_values(weights, variances, choices.indices, pending, least)
         parts = list(self.components(weights, variances, choices, pending, least))
