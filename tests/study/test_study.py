@@ -270,7 +270,7 @@ def test_a_study_agrees_that_an_older_version_wrote_with_fewer_settings(sqlite):
     with Storage(sqlite).writing() as connection:
         row = find_study(connection, "s")
         settings = json.loads(row.settings)
-        assert settings["rule"].pop("width") == 1.0
+        assert settings["rule"].pop("share") == alexp.rules.Matching().share
         row = replace(row, settings=json.dumps(settings))
         checksum = row_checksum(row)
         connection.execute(studies.update().values(settings=row.settings, checksum=checksum, chain=checksum))
