@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 import alexp
 from alexp.cli import app
+from alexp.common.codec import pack, unpack
 from alexp.study import (
     Storage,
     StorageError,
@@ -24,7 +25,7 @@ from alexp.study import (
     replay as replay_module,
     salvage,
 )
-from alexp.study.events import Event, verify, with_checksums
+from alexp.study.events import Event, compress, decompress, verify, with_checksums
 from alexp.study.logbook import snapshot_checksum
 from alexp.study.storage import VERSION_TABLE, snapshots
 
@@ -273,6 +274,27 @@ def test_check_replays_and_compares(behind, monkeypatch):
     report = check("s", behind)
     assert report.intact == 24
     assert "replaying the log gives another log than the newest snapshot and what followed" in report.problems
+
+
+def scaled(state, factor):
+    if isinstance(state, dict):
+        return {key: scaled(value, factor) for key, value in state.items()}
+    if isinstance(state, list):
+        return [scaled(value, factor) for value in state]
+    return state * factor if isinstance(state, np.ndarray) and state.dtype.kind == "f" else state
+
+
+@pytest.mark.parametrize(("factor", "sound"), [(1 + 1e-12, True), (1 + 1e-3, False)])
+def test_check_allows_for_the_rounding_of_another_processor(sqlite, factor, sound):
+    with new_study(sqlite, algorithm="evidence-mixture") as study:
+        play(study, 6)
+    with Storage(sqlite).writing() as connection:
+        shot = logbook.read_snapshot(connection, 1, 12)
+        held = decompress(shot.data)
+        data = compress(held | {"state": pack(scaled(unpack(held["state"]), factor))})
+        checksum = snapshot_checksum(12, shot.format, shot.library, shot.chain, data)
+        connection.execute(snapshots.update().values(data=data, checksum=checksum))
+    assert check("s", sqlite).ok == sound
 
 
 def test_check_on_the_command_line(behind):

@@ -14,7 +14,7 @@ import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from alexp.common.codec import Packable
+from alexp.common.codec import Packable, unpack
 from alexp.common.memory import is_lack_of_memory
 from alexp.common.progress import Listener, listening, steps
 from alexp.problem.domains import Domain
@@ -28,7 +28,7 @@ from alexp.study.records import StudyRow, row_checksum
 from alexp.study.storage import DEFAULT, Storage, arrays, events, snapshots, stored_version, studies
 from alexp.study.study import Study
 
-_TOLERANCE = 1e-6  # of numbers that another version of the library may compute differently
+_TOLERANCE = 1e-6  # of numbers that another processor or version of the library may compute differently
 
 
 @dataclass
@@ -150,7 +150,7 @@ def _replay(study: Study, report: CheckReport) -> None:
     old, new = opened.snapshot(), replayed.snapshot()
     alike = {"log": _alike(old["log"], new["log"], 0.0)}
     if not (replayed.taken and replayed.algorithm.asks_matter()):  # asks on another device changed the state
-        alike["state"] = _alike(old["state"], new["state"], _TOLERANCE)
+        alike["state"] = _alike(unpack(old["state"]), unpack(new["state"]), _TOLERANCE)
     for part in (part for part, is_alike in alike.items() if not is_alike):
         report.problems.append(f"replaying the log gives another {part} than the newest snapshot and what followed")
 
