@@ -346,7 +346,7 @@ def test_names_that_a_spreadsheet_would_run(tmp_path, monkeypatch):
     """A file of trials goes out with every name as text, and comes back with the names as they were."""
     import alexp
     from alexp.study.tables import export, plate, read_results, write_csv
-    from alexp.table.files import read_lines
+    from alexp.table.files import lines_of
 
     monkeypatch.chdir(tmp_path)
     table = pd.DataFrame({"=name": STRANGE, "@kind": STRANGE[::-1], "n": range(len(STRANGE))})
@@ -358,7 +358,7 @@ def test_names_that_a_spreadsheet_would_run(tmp_path, monkeypatch):
     assert all(cell[:1] not in tuple("=+-@\t\r") or cell in ("+1", "-5") for cell in cells)
 
     def frame(name):
-        lines = read_lines(tmp_path / name)
+        lines = lines_of((tmp_path / name).read_bytes(), name)
         found = pd.DataFrame([row for _, row in lines.rows], columns=lines.header)
         return found.set_index(found["n"].astype(int)).sort_index()
 
@@ -371,6 +371,28 @@ def test_names_that_a_spreadsheet_would_run(tmp_path, monkeypatch):
     assert len(read_results(tmp_path / "results.csv", study)) == len(table)
     write_csv(tmp_path / "export.csv", export(study))
     assert frame("export.csv")["=name"].tolist() == STRANGE
+
+
+def test_results_in_the_table_of_the_candidates(tmp_path, monkeypatch):
+    """A file of its own kind: a title, decimal commas, results of some lines; read again when there are more."""
+    monkeypatch.chdir(tmp_path)
+    rows = ["Kampagne 3;;", "Probe;Konz.;Ausbeute", *(f"V{k};0,{k};" for k in range(1, 9))]
+    rows[2], rows[3], rows[4] = "V1;0,1;42,5", "V2;0,2;17,25", "V2;0,2;17,25"
+    path = tmp_path / "plan.csv"
+    path.write_text("\n".join([*rows[:4], *rows[5:]]) + "\n")
+    run("create", "k", "--candidates", "plan.csv", "--header", 2, "--ignore", "Ausbeute", "--direction", "minimize")
+    observe = ("observe", "k", "plan.csv", "--header", 2, "--reward", "Ausbeute")
+    assert "line 5, column 'reward': the cell is blank" in (said := run(*observe, code=1))
+    assert "--partial" in said
+    assert "needs a column 'Yield'" in run(*observe[:-1], "Yield", code=1)
+    assert "added 2 observations; 2 rewards in all" in run(*observe, "--partial")
+    path.write_text("\n".join([*rows[:-1], "V8;0,8;60"]) + "\n")  # V2 has been measured twice
+    assert "added 2 observations, 2 already known; 4 rewards in all" in run(*observe, "--partial")
+    assert "added 0 observations, 4 already known; 4 rewards in all" in run(*observe, "--partial")
+    log = load_study("k").algorithm.log
+    assert sorted(zip(log.index, log.reward, strict=True)) == [(0, 42.5), (1, 17.25), (1, 17.25), (6, 60.0)]
+    path.write_text("Probe;reward;Ausbeute\nV1;1;2\n")
+    assert "has columns 'reward' and 'Ausbeute'" in run("observe", "k", "plan.csv", "--reward", "Ausbeute", code=1)
 
 
 def test_leases_on_the_command_line(lab):

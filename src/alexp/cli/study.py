@@ -339,26 +339,33 @@ def observe(
     data: Annotated[
         Path, typer.Argument(help="CSV or .xlsx file with columns of the candidates, or index, and reward.")
     ],
+    reward: Annotated[str | None, typer.Option(help="Column of the results, if it is not named reward.")] = None,
+    partial: Annotated[bool, typer.Option("--partial", help="Leave out lines without a result.")] = False,
+    sheet: Sheet = None,
+    header: HeaderLine = None,
     decimal: Annotated[str | None, typer.Option(help="Decimal sign of the numbers, where they do not tell.")] = None,
     yes: Yes = False,
     storage: Where = DEFAULT,
 ) -> None:
-    """Add measurements that were made without an ask.
+    """Add measurements that were made without an ask. Those that the study has already are skipped.
 
-    Example: alexp study observe arylation earlier.csv
+    Example: alexp study observe arylation reactions.xlsx --reward yield --partial
     """
     from alexp.study.candidates import observations
-    from alexp.study.tables import read_observations
+    from alexp.study.tables import read_observations, unknown
 
     with _opened(name, storage) as study:
         algorithm = study.algorithm
-        frame = read_observations(data, algorithm, _sign(decimal))
+        frame = read_observations(data, algorithm, _sign(decimal), reward, partial, sheet, header)
         found = observations(algorithm.domain, frame, objectives=algorithm.log.objectives)
-        rewards = [algorithm.check_reward(reward) for _, reward in found]
-        strange = zip(frame.index, study.algorithm.suspect_observations(rewards), strict=True)
+        measured = [(index, algorithm.check_reward(reward)) for index, reward in found]
+        new = unknown(algorithm.log, measured)
+        frame, rewards = frame.iloc[new], [measured[k][1] for k in new]
+        strange = zip(frame.index, algorithm.suspect_observations(rewards), strict=True)
         with _sure([f"{data}, line {line}: {reason}" for line, reason in strange if reason], yes):
-            trials = study.add_observations(frame)
-        typer.echo(f"added {len(trials)} observations; {study.counts['told']} rewards in all")
+            trials = study.add_observations(frame) if new else []
+        known = f", {len(found) - len(new)} already known" if len(new) < len(found) else ""
+        typer.echo(f"added {len(trials)} observations{known}; {study.counts['told']} rewards in all")
 
 
 @app.command()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from alexp.algorithms.base import Algorithm, CheckedFail
+from alexp.algorithms.log import TrialLog
 from alexp.algorithms.naming import find_trial
 from alexp.common.cells import to_csv
 from alexp.common.files import read_bytes, write_text
@@ -25,7 +26,7 @@ from alexp.study.events import FAILED, EventDict, entry_text
 from alexp.study.sheets import SUFFIX, check_wells, sheet, well, write_sheet
 from alexp.study.study import TrialResult
 from alexp.table.columns import decimal_sign, number_column
-from alexp.table.files import Cell, FileError, Lines, lines_of, read_lines, text_of
+from alexp.table.files import Cell, FileError, Lines, lines_of, text_of
 from alexp.table.numbers import Decimal, is_unit, written
 
 if TYPE_CHECKING:
@@ -46,16 +47,33 @@ def reward_columns(algorithm: Algorithm) -> tuple[str, ...]:
     return algorithm.log.objectives or ("reward",)
 
 
-def read_observations(path: Path, algorithm: Algorithm, decimal: Decimal | None = None) -> pd.DataFrame:
+def read_observations(
+    path: Path,
+    algorithm: Algorithm,
+    decimal: Decimal | None = None,
+    reward: str | None = None,
+    partial: bool = False,
+    sheet: str | None = None,
+    header: int | None = None,
+) -> pd.DataFrame:
     """Measurements, one per line; the index of the frame holds the line numbers.
 
-    Numbers are read where the candidates have numbers, and text where they have text. Lines of an exported file that
-    have no reward, because their trial is pending or was abandoned, are left out.
+    Numbers are read where the candidates have numbers, and text where they have text. The rewards are in the column
+    `reward`, or in those of the measured objectives. Lines of an exported file that have no reward, because their
+    trial is pending or was abandoned, are left out; with `partial` so are all lines without one.
     """
     import pandas as pd
 
     rewards, domain = reward_columns(algorithm), algorithm.domain
-    lines = _without_unrewarded(read_lines(path), rewards[0])
+    lines = lines_of(read_bytes(path), path, sheet, header)
+    if reward is not None and reward not in rewards:
+        lines = _renamed(lines, reward, rewards)
+    lines = _without_unrewarded(lines, rewards[0])
+    if partial:
+        places = [lines.column(name) for name in rewards]
+        lines = replace(lines, rows=[one for one in lines.rows if any(one[1][k] is not None for k in places)])
+        if not lines.rows:
+            raise FileError(f"{path} holds no rewards")
     own = {} if isinstance(domain, ContextualDomain) else candidate_columns(domain, 0)
     columns: dict[str, list[Any]] = {}
     for k, name in enumerate(lines.header):
@@ -67,12 +85,37 @@ def read_observations(path: Path, algorithm: Algorithm, decimal: Decimal | None 
     return pd.DataFrame(columns, index=pd.Index([line for line, _ in lines.rows], name=f"{path}, line"))
 
 
+def unknown(log: TrialLog, measured: Sequence[tuple[int, Value]]) -> list[int]:
+    """Positions of the (candidate, reward) that a log does not have; one that is there twice is known twice."""
+    known = Counter((log.index[trial], str(log.value(trial))) for trial in range(len(log)))
+    out = []
+    for k, (index, reward) in enumerate(measured):
+        known[index, str(reward)] -= 1
+        if known[index, str(reward)] < 0:
+            out.append(k)
+    return out
+
+
+def _renamed(lines: Lines, reward: str, rewards: Sequence[str]) -> Lines:
+    """The lines with the column `reward` as that of the rewards."""
+    if rewards != ("reward",):
+        listed = ", ".join(map(repr, rewards))
+        raise ValueError(f"reward (--reward) must be left out, the study has the objectives {listed}; got {reward!r}")
+    if lines.maybe("reward") is not None:
+        raise FileError(f"{lines.path} has columns 'reward' and {reward!r}; rename or remove one of them")
+    place = lines.column(reward)
+    return replace(lines, header=["reward" if k == place else name for k, name in enumerate(lines.header)])
+
+
 def _numbers(lines: Lines, k: int, decimal: Decimal | None) -> list[Any]:
     """The numbers of a column, whole ones as int; blank cells are refused."""
     values = number_column(lines, k, decimal)
     for row, value in enumerate(values):
         if value is None:
-            raise FileError(f"{lines.at(row, k)}: the cell is blank; fill it in, or remove the line")
+            remedy = (
+                "leave such lines out with partial (--partial)" if lines.header[k] == "reward" else "remove the line"
+            )
+            raise FileError(f"{lines.at(row, k)}: the cell is blank; fill it in, or {remedy}")
     return [
         int(value) if value == int(value) and abs(value) < 2**53 else value for value in values if value is not None
     ]

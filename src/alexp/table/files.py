@@ -19,7 +19,6 @@ from unicodedata import normalize
 
 from alexp.common.cells import from_csv
 from alexp.common.extras import require
-from alexp.common.files import read_bytes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -82,11 +81,6 @@ def text_of(cell: Cell) -> str:
     if cell is None:
         return ""
     return cell.isoformat() if isinstance(cell, date) else repr(cell)
-
-
-def read_lines(path: Path, sheet: str | None = None) -> Lines:
-    """Read a file of any of the formats."""
-    return lines_of(read_bytes(path), path, sheet)
 
 
 def lines_of(

@@ -578,10 +578,12 @@ def _without_blanks(
         )
     listed = [f"{lines.at(order[row])}, column {column.name!r}" for column, row in cells[:MOST_LISTED]]
     more = [f"and {len(cells) - MOST_LISTED} more"] if len(cells) > MOST_LISTED else []
+    sparse = [one.name for one in columns if one.is_feature and 2 * len(one.blanks) > len(order)]
+    results = f"; columns of results are no features: ignore={sparse}, then add them as observations" if sparse else ""
     raise FileError(
         "\n".join([*(f"{place}: the cell is blank" for place in listed), *more])
         + "\nfill them in, or say what to do: missing='median', missing='drop' (leaves out these candidates) or "
-        "missing='leave out' (these columns)"
+        f"missing='leave out' (these columns){results}"
     )
 
 
