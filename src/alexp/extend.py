@@ -46,7 +46,6 @@ from alexp.decision.agents import UCB, Agent, Greedy, View
 from alexp.decision.designs import EOptimal, Exploration, HOptimal, Uniform, design_features, design_weights
 from alexp.decision.first_order import independent_columns, second_moment, smallest_eigenvalue
 from alexp.decision.omd import log_barrier_omd
-from alexp.decision.own_data import OwnDataPool
 from alexp.decision.plays import (
     Alone,
     Among,
@@ -59,7 +58,7 @@ from alexp.decision.plays import (
     Weighted,
     on_choices,
 )
-from alexp.decision.pool import AgentPool, Agents
+from alexp.decision.pool import AgentPool, Agents, OwnDataPool
 from alexp.decision.schedules import Schedules
 from alexp.decision.suggestions import Suggestions
 from alexp.decision.weights import exponential_weights

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from math import inf, log, sqrt
 from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias
@@ -173,7 +173,6 @@ class UCB(Rule):
         return sqrt(2.0 + 0.25 * log(t)) if self.beta is None else self.beta
 
     def play(self, belief: Belief, round: Round) -> Play:
-        """One choice for sure."""
         beta = self.width(belief.n_told + 1)
         return Certain(belief.first_best(round, lambda mean, std: mean + beta * std)[0])
 
@@ -198,7 +197,6 @@ class ExpectedImprovement(Rule):
         return self.alternate is None
 
     def play(self, belief: Belief, round: Round) -> Play:
-        """One choice for sure."""
         if self.alternate is not None and belief.n_told % 2 == 0 and not round.pending and belief.one_by_one:
             return Certain(belief.first_best(round, _upper_end(self.alternate))[0])
         position, gain = belief.most_improving(round, self.width)
@@ -222,11 +220,9 @@ class HypervolumeImprovement(Rule):
 
     @property
     def weighs_cost(self) -> bool:
-        """Always."""
         return True
 
     def play(self, belief: SeveralBeliefs, round: Round) -> Play:
-        """One choice for sure."""
         from alexp.decision.hypervolume import expected_improvement, free_boxes
 
         boxes = free_boxes(belief.front(round), belief.reference)
@@ -267,7 +263,7 @@ class Matching(Rule):
     """
 
     sharpness: float = 1.0
-    share: float = field(default=1.0, metadata={"added": True})
+    share: float = 1.0
     floor: ClassVar[float] = 0.01
 
     def __post_init__(self) -> None:

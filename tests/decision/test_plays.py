@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import alexp
-from alexp.decision.own_data import OwnDataPool
 from alexp.decision.plays import Alone, Among, Certain, Even, Explore, Follow, Weighted, on_choices
+from alexp.decision.pool import OwnDataPool
 from alexp.decision.suggestions import Suggestions
 from alexp.decision.weights import draw_index
 from alexp.problem import CandidateTable

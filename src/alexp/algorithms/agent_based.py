@@ -10,8 +10,7 @@ from alexp.algorithms.certified import Certified
 from alexp.common.arrays import FloatArray
 from alexp.common.codec import State
 from alexp.common.schema import anything, record, same
-from alexp.decision.own_data import OwnDataPool
-from alexp.decision.pool import AgentPool
+from alexp.decision.pool import AgentPool, OwnDataPool
 from alexp.decision.suggestions import Suggestions
 from alexp.problem.candidates import Round
 

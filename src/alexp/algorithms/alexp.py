@@ -191,7 +191,6 @@ class ALExp(AgentBased):
 
     @property
     def probabilities(self) -> FloatArray:
-        """q over the M models for the next round, shape (M,)."""
         self.models.require_list("probabilities")
         return in_memory(self._weights(self._scored[1]))
 

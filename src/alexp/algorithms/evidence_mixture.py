@@ -568,7 +568,6 @@ class EvidenceMixture(SeveralObjectives):
             )
 
     def arguments(self) -> State:
-        """Keywords that construct this algorithm again, apart from its seed."""
         out = super().arguments()
         return out if self.likelihood == "gaussian" else out | {"likelihood": self.likelihood}
 

@@ -143,7 +143,6 @@ class ObjectivesBelief:
         return np.array(ends)
 
     def front(self, round: Round) -> FloatArray:
-        """Measured values, and means of pending trials, (m, K)."""
         if not round.pending:
             return self.values
         waiting = Choices(round.pending.indices, np.ascontiguousarray(round.pending.rows.T))
@@ -154,7 +153,6 @@ class ObjectivesBelief:
         return np.vstack([self.values, np.stack(expected, axis=1)])
 
     def excess(self, objective: int, round: Round, levels: FloatArray, width: float) -> FloatArray:
-        """E[max(value - level, 0)] of one objective, (L, n)."""
         part = self._parts[objective]
         if isinstance(part, np.ndarray):
             return np.maximum(part[round.indices] - levels[:, None], 0.0)
@@ -172,7 +170,6 @@ class ObjectivesBelief:
         return total
 
     def worth(self, round: Round, gains: FloatArray) -> FloatArray:
-        """Gains times the probability of success, per unit of cost."""
         likely = gains * self._first.success_probabilities(round)
         return likely if self._costs is None else likely / self._costs[round.indices]
 
@@ -500,7 +497,6 @@ class SeveralObjectives(Certified):
         return super()._recommended_on(available, presented)
 
     def arguments(self) -> State:
-        """Keywords that construct this algorithm again, apart from its seed."""
         out = super().arguments()
         if self.objectives is not None:
             stated = dict.fromkeys(("noise_std", "reward_bound", "norm_bound")) | self._stated_by_name

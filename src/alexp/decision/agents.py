@@ -139,7 +139,6 @@ class UCB(Agent):
         return float(self.beta) * norm_bound * self.ridge
 
     def suggest(self, crowd: Crowd) -> Suggestions:
-        """Compiled sweep over all models and candidates."""
         width = self.widths(crowd.fits, crowd.noise_std, crowd.norm_bound)
         return Suggestions.certain(crowd.believed.argmax_ucb(crowd.choices, width), len(crowd.choices))
 
@@ -157,11 +156,9 @@ class Greedy(Agent):
 
     @property
     def sweeps(self) -> bool:
-        """Always."""
         return True
 
     def suggest(self, crowd: Crowd) -> Suggestions:
-        """Compiled sweep over all models and candidates."""
         return Suggestions.certain(crowd.fits.argmax_mean(crowd.choices), len(crowd.choices))
 
 
@@ -181,11 +178,9 @@ class EpsilonGreedy(Agent):
 
     @property
     def sweeps(self) -> bool:
-        """Always."""
         return True
 
     def suggest(self, crowd: Crowd) -> Suggestions:
-        """Compiled sweep over all models and candidates."""
         return Suggestions.certain(crowd.fits.argmax_mean(crowd.choices), len(crowd.choices), spread=self.epsilon)
 
 
@@ -208,7 +203,6 @@ class ThompsonSampling(Agent):
         count("draws", self.draws)
 
     def suggest(self, crowd: Crowd) -> Suggestions:
-        """Compiled sweep over all models and candidates, once per draw."""
         scale = self.scale * crowd.norm_bound * self.ridge
         positions = np.empty((crowd.models.size, self.draws), dtype=np.int64)
         for k in range(self.draws):

@@ -47,7 +47,7 @@ def lowest_eigenvalues(moments: FloatArray) -> FloatArray:
     return np.asarray(np.where(usable, 1.0 / largest, 0.0), dtype=np.float64)
 
 
-def independent_columns(features: FloatArray, tolerance: float = RANK_TOLERANCE) -> IntArray:
+def independent_columns(features: FloatArray) -> IntArray:
     """Sorted indices of a largest set of linearly independent columns of (N, P), by QR with column pivoting.
 
     Columns are first scaled to unit length, so that neither the units of a feature nor their spread decide.
@@ -63,7 +63,7 @@ def independent_columns(features: FloatArray, tolerance: float = RANK_TOLERANCE)
     unit = features[:, nonzero] / lengths[nonzero]
     triangle, pivots = _pivoted_qr(unit)
     diagonal = np.abs(np.diag(triangle))
-    rank = int(np.count_nonzero(diagonal > tolerance * diagonal[0]))
+    rank = int(np.count_nonzero(diagonal > RANK_TOLERANCE * diagonal[0]))
     return np.sort(nonzero[pivots[:rank]]).astype(np.int64)
 
 

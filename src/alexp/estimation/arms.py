@@ -270,20 +270,16 @@ class ArmBanks:
         return self.intercept and self.banks[arm].n_observations == 0
 
     def mean(self, j: int, features: Where) -> FloatArray:
-        """mu_j at choices, or at n dictionary rows (n, P), shape (n,)."""
         return np.asarray(self.values(features, np.array([j]))[0][0])
 
     def width(self, j: int, features: Where) -> FloatArray:
-        """s_j at choices, or at n dictionary rows (n, P), shape (n,)."""
         return np.asarray(np.sqrt(self.values(features, np.array([j]))[1][0]))
 
     def at(self, row: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """mu_j and s_j^2 of every model at one dictionary row (P,), shapes (M,)."""
         mean, squares, _ = self.values(row[None, :])
         return mean[:, 0], squares[:, 0]
 
     def argmax_ucb(self, choices: Choices, width: npt.ArrayLike) -> IntArray:
-        """Position of every model's best choice, argmax mu_j + width_j s_j, the first of equal ones, shape (M,)."""
         widths = per_model("width", width, self.n_models)
         if widths.min() < 0.0:
             raise ValueError(f"width must not be negative, got {widths.min()}")
@@ -291,11 +287,9 @@ class ArmBanks:
         return np.asarray(np.argmax(mean + widths[:, None] * np.sqrt(squares), axis=1))
 
     def argmax_mean(self, choices: Choices) -> IntArray:
-        """Position of every model's best choice by its mean, the first of equal ones, shape (M,)."""
         return np.asarray(np.argmax(self.values(choices)[0], axis=1))
 
     def argmax_draw(self, choices: Choices, rng: np.random.Generator, scale: float) -> IntArray:
-        """Position of every model's best choice under one draw of covariance scale^2 V_j^-1, shape (M,)."""
         normals = [rng.standard_normal(self.n_normals(j)) for j in range(self.n_models)]
         mean, _, deviations = self.values(choices, None, self.spread(normals))
         return np.asarray(np.argmax(mean + scale * deviations, axis=1))
@@ -339,7 +333,6 @@ class ArmBanks:
         return np.asarray(self._volumes.sum(axis=0))
 
     def evidence(self, noise: float) -> FloatArray:
-        """-F_j / (2 noise^2) - log det(V_j / ridge_j^2) / 2, shape (M,)."""
         with np.errstate(over="ignore"):  # to minus infinity, for rewards beyond 1e150 times the noise
             return np.asarray(-self.residuals() / (2.0 * noise**2) - 0.5 * self.log_determinants())
 
@@ -377,7 +370,6 @@ class ArmBanks:
         return gaps, estimates
 
     def add_coefficients(self, members: IntArray, shares: FloatArray, out: FloatArray) -> None:
-        """Add the weighted coefficients of some models to ``out`` (P,) or longer; constants are first in blocks."""
         lead, size = self.columns.lead, self.columns.size
         for arm, bank in enumerate(self.banks):
             own = np.zeros(size + lead)
@@ -389,18 +381,15 @@ class ArmBanks:
     def merge_moments(
         self, into: CandidateMoments, members: IntArray, shares: FloatArray, variances: FloatArray, choices: Choices
     ) -> None:
-        """Merge weighted means and variances (variances_j s_j^2) of some models into moments at all candidates."""
         mean, squares, _ = self.values(choices, members)
         into.merge_many(shares, mean, variances[:, None] * squares)
 
     # -- state -------------------------------------------------------------------------------------------------
 
     def state(self) -> Packable:
-        """Everything that rewards have changed."""
         return {"arms": [bank.state() for bank in self.banks], "level": self._level}
 
     def restore(self, state: Packable) -> None:
-        """Continue from `state` of posteriors with the same models and arms."""
         known = record("state", state, {"arms": anything, "level": number()})
         arms = sequence("state['arms']", known["arms"], len(self.banks))
         fresh = [copy(bank) for bank in self.banks]
@@ -439,12 +428,10 @@ class ArmGrid(MergedGrid):
 
     @property
     def n_observations(self) -> int:
-        """Number of rewards, t."""
         return self._banks.n_observations
 
     @property
     def n_constants(self) -> int:
-        """How many flat constants have had a reward: each takes a degree of freedom."""
         return self._banks.n_constants
 
     def update(self, row: FloatArray, y: float, index: int | None = None) -> None:
@@ -457,11 +444,9 @@ class ArmGrid(MergedGrid):
             self._fantasies = {}
 
     def evidence(self, score: Score, reach: float = 1.0) -> FloatArray:
-        """`score` of every component, (cells, M)."""
         return score(self.residuals(), self._by_cell(self._banks.log_determinants()))
 
     def residuals(self) -> FloatArray:
-        """Penalised residuals of every component, (cells, M)."""
         return self._by_cell(self._banks.residuals())
 
     def _by_cell(self, values: FloatArray) -> FloatArray:
@@ -494,7 +479,6 @@ class ArmGrid(MergedGrid):
         return {arm: bank for arm, (_, bank) in self._fantasies.items()}
 
     def n_normals(self, model: int) -> int:
-        """One for each coefficient of each arm."""
         return self._banks.n_normals(model)
 
     def draw(self, cell: int, model: int, choices: Choices, normals: FloatArray, scale: float) -> FloatArray:
@@ -512,10 +496,8 @@ class ArmGrid(MergedGrid):
         return self._banks.roots(choices, cell * self.n_models + members)
 
     def state(self) -> Packable:
-        """Everything that rewards have changed."""
         return self._banks.state()
 
     def restore(self, state: Packable) -> None:
-        """Continue from `state`."""
         self._banks.restore(state)
         self._fantasies = {}

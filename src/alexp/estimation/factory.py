@@ -52,19 +52,19 @@ _FEWEST = 16  # features below which packed factors are never slower
 _TYPICAL, _POINTS = 1000, 100  # candidates and points of a run for which agents' fits are chosen
 
 
-def packed(extent: Extent, seconds: Seconds = MEASURED) -> float:
+def packed(extent: Extent) -> float:
     """A step on packed factors, by the faster way to moments."""
     m, d, p, cells, n = extent
-    constant, linear, square = seconds.component
+    constant, linear, square = MEASURED.component
     directly = n * cells * m * (constant + linear * d + square * d * d)
-    through = seconds.multiply_add * (n * p * p / 2.0 + cells * m * (2.0 * d * d + d**3 / 2.0))
+    through = MEASURED.multiply_add * (n * p * p / 2.0 + cells * m * (2.0 * d * d + d**3 / 2.0))
     return min(directly, through)
 
 
-def one_pass(extent: Extent, seconds: Seconds = MEASURED) -> float:
+def one_pass(extent: Extent) -> float:
     """A step that keeps values at all candidates."""
-    constant, linear = seconds.value
-    return extent.models * (seconds.model + extent.candidates * extent.cells * (constant + linear * extent.size))
+    constant, linear = MEASURED.value
+    return extent.models * (MEASURED.model + extent.candidates * extent.cells * (constant + linear * extent.size))
 
 
 def prefers_one_pass(extent: Extent) -> bool:
@@ -72,17 +72,17 @@ def prefers_one_pass(extent: Extent) -> bool:
     return extent.size >= _FEWEST and one_pass(extent) < packed(extent)
 
 
-def agents_packed(sizes: FloatArray, candidates: int, seconds: Seconds = MEASURED) -> float:
+def agents_packed(sizes: FloatArray, candidates: int) -> float:
     """A step of agents on packed factors of models with these numbers of features, (M,)."""
-    constant, linear, square = seconds.component
+    constant, linear, square = MEASURED.component
     return float(candidates * (constant + linear * sizes + square * sizes**2).sum())
 
 
-def agents_from_points(sizes: FloatArray, candidates: int, points: int, seconds: Seconds = MEASURED) -> float:
+def agents_from_points(sizes: FloatArray, candidates: int, points: int) -> float:
     """The same from the distinct points told so far."""
-    constant, linear, both, square = seconds.prediction
+    constant, linear, both, square = MEASURED.prediction
     values = constant + linear * sizes + both * sizes * points + square * points**2
-    return float((seconds.process + candidates * values).sum())
+    return float((MEASURED.process + candidates * values).sum())
 
 
 def prefers_points(sizes: FloatArray) -> bool:

@@ -345,7 +345,6 @@ class MergedGrid(FixedRidges, ABC):
     def moments(
         self, weights: FloatArray, variances: FloatArray, choices: Choices, pending: Pending = NOTHING
     ) -> tuple[FloatArray, FloatArray]:
-        """Mean and total variance (within plus between components) at the choices, shapes (n,)."""
         _, shares, means, spreads = self._components(weights, variances, choices, pending, self.negligible)
         merged = CandidateMoments.empty(means.shape[1])
         merged.merge_many(shares, means, spreads)
@@ -359,7 +358,6 @@ class MergedGrid(FixedRidges, ABC):
         pending: Pending = NOTHING,
         least: float = negligible,
     ) -> Iterator[Component]:
-        """The components of weight above `least`, one by one."""
         parts = self._components(weights, variances, choices, pending, least)
         for member, share, mean, spread in zip(*parts, strict=True):
             cell, model = divmod(int(member), self.n_models)
@@ -368,6 +366,5 @@ class MergedGrid(FixedRidges, ABC):
     def values(
         self, weights: FloatArray, variances: FloatArray, choices: Choices, pending: Pending, least: float
     ) -> ComponentValues:
-        """The same all at once."""
         numbers, shares, mean, variance = self._components(weights, variances, choices, pending, least)
         return ComponentValues(shares, mean, variance, numbers)

@@ -341,21 +341,18 @@ class CpuEngine:
         return values
 
     def best_of_pairs(self, sums: SharedSums, terms: CellTerms) -> FloatArray:
-        """See `Engine`."""
         best = np.full(sums.gram.shape, LOWEST)
         known = (*_known(sums, terms), self.size)
         self._in_parts(lambda low, high: best_of_pairs(*known, low, high, best), len(best))
         return best
 
     def sums_of_pairs(self, sums: SharedSums, terms: CellTerms, reference: float, later: SharedSums) -> FloatArray:
-        """See `Engine`."""
         out = np.zeros((7, *sums.gram.shape))
         known = (*_known(sums, terms), reference, later.gram, self.size)
         self._in_parts(lambda low, high: sums_of_pairs(*known, low, high, out), len(sums.gram))
         return out
 
     def levels_of_ranks(self, sums: SharedSums, terms: CellTerms, ranks: IntArray) -> FloatArray:
-        """See `Engine`."""
         out = np.empty(ranks.size)
         known = (*_known(sums, terms), self._binomial, ranks)
         self._in_parts(lambda low, high: levels_of_ranks(*known, low, high, out), ranks.size)
@@ -364,7 +361,6 @@ class CpuEngine:
     def sweep(
         self, sums: SharedSums, later: SharedSums, rho: float, width: float, points: FloatArray, first: int, n: int
     ) -> IntArray:
-        """See `Engine`."""
         winners = np.empty(n, dtype=np.int64)
         known = (sums.gram, sums.cross, later.gram, later is not sums, rho, later.base, width, self._binomial, points)
         self._in_parts(lambda low, high: sweep(*known, first, low, high, winners), n)

@@ -53,11 +53,9 @@ class CupyDevice(Device):
         super().__init__(extra("array_api_compat.cupy", "cuda"), None, name.decode())
 
     def array(self, values: npt.ArrayLike) -> AnyArray:
-        """NumPy's array, or CuPy's own, here and in the same precision."""
         return cast(AnyArray, values) if hasattr(values, "__cuda_array_interface__") else super().array(values)
 
     def host(self, array: AnyArray) -> AnyArray:
-        """An array of CuPy as NumPy's."""
         out: AnyArray = array.get()  # type: ignore[attr-defined]
         return out
 
@@ -82,20 +80,17 @@ class CupyEngine:
         return self.xp.asnumpy(values)  # type: ignore[no-any-return]
 
     def best_of_pairs(self, sums: SharedSums, terms: CellTerms) -> FloatArray:
-        """See `Engine`."""
         best = self.xp.full(sums.gram.shape, LOWEST)
         self._over_pairs("best_of_pairs", *self._known(sums, terms), best)
         return best  # type: ignore[no-any-return]
 
     def sums_of_pairs(self, sums: SharedSums, terms: CellTerms, reference: float, later: SharedSums) -> FloatArray:
-        """See `Engine`."""
         out = self.xp.zeros((7, *sums.gram.shape))
         after = (later.gram, later.diagonal)
         self._over_pairs("sums_of_pairs", *self._known(sums, terms), np.float64(reference), *after, out)
         return out  # type: ignore[no-any-return]
 
     def levels_of_ranks(self, sums: SharedSums, terms: CellTerms, ranks: IntArray) -> FloatArray:
-        """See `Engine`."""
         out, numbers = self.xp.empty(ranks.size), self.xp.asarray(ranks)
         known = (*self._known(sums, terms), self._binomial, numbers, np.int64(ranks.size), out)
         self._launch("levels_of_ranks", (-(-ranks.size // _THREADS),), *known)

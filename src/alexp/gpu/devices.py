@@ -236,17 +236,14 @@ class DeviceArray(NDArrayOperatorsMixin):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """As of any array."""
         return tuple(int(n) for n in self.array.shape)
 
     @property
     def size(self) -> int:
-        """Number of entries."""
         return int(np.prod(self.shape))
 
     @property
     def ndim(self) -> int:
-        """Number of axes."""
         return len(self.shape)
 
     def __len__(self) -> int:
@@ -275,11 +272,9 @@ class DeviceArray(NDArrayOperatorsMixin):
         self.array[int(key)] = value
 
     def max(self) -> float:
-        """The largest of them."""
         return float(self.device.xp.max(self.array))
 
     def min(self) -> float:
-        """The smallest of them."""
         return float(self.device.xp.min(self.array))
 
     def astype(self, dtype: type) -> DeviceArray:

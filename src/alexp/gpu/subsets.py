@@ -364,11 +364,9 @@ class SubsetMixture:
 
     @property
     def n_observations(self) -> int:
-        """Number of rewards taken in so far, t."""
         return self.sums.n_observations
 
     def update(self, row: FloatArray, y: float, index: int | None = None) -> None:
-        """Absorb one observation; ``row`` (P,) is the dictionary at the action taken."""
         self.sums.update(row, y)
 
     def weights(self) -> Posterior:
@@ -379,7 +377,6 @@ class SubsetMixture:
         return Posterior(best, reference, gather(self.engine, self.sums, terms, reference, self.sums))
 
     def noise_variance(self, weights: Posterior) -> float:
-        """Posterior mean of the noise variance."""
         return weights.gathered.noise
 
     def estimated_noise(self, weights: Posterior, rows: FloatArray, rewards: FloatArray) -> float:
@@ -393,7 +390,6 @@ class SubsetMixture:
     def moments(
         self, weights: Posterior, choices: Choices, pending: Pending = NOTHING
     ) -> tuple[FloatArray, FloatArray]:
-        """Mean and total variance (within plus between components) at the choices, shapes (n,)."""
         gathered, later = weights.gathered, self.sums
         if pending:
             later = self.sums.with_fantasies(pending.rows)
@@ -422,21 +418,17 @@ class SubsetMixture:
         return np.array([rank_of((a, b, *rest), self.n_columns) for rest in others], dtype=np.int64)
 
     def leader(self, weights: Posterior) -> int:
-        """Number of the most probable subset."""
         return int(self.likeliest(weights, 1)[0][0])
 
     def probabilities(self, weights: Posterior) -> FloatArray:
-        """Posterior probability of every subset, shape (M,)."""
         numbers = np.arange(self.n_models)
         levels = self.engine.host(self.engine.levels_of_ranks(self.sums, self.rule.terms(self.sums), numbers))
         return np.asarray(np.exp(levels - weights.log_total))
 
     def column_probabilities(self, weights: Posterior) -> FloatArray:
-        """Probability that each column is in the model, shape (P,)."""
         return self.engine.host(weights.gathered.inclusion)
 
     def state(self) -> Packable:
-        """Everything that observations have changed."""
         return self.sums.state()
 
     def restore(self, state: Packable) -> None:
@@ -544,38 +536,31 @@ class SubsetPosteriors:
 
     @property
     def n_observations(self) -> int:
-        """Number of rewards, t."""
         return self.sums.n_observations
 
     @property
     def counts(self) -> IntArray:
-        """The number of rewards, shape (1,): all of them tell of the constant."""
         return np.array([self.n_observations])
 
     def update(self, row: FloatArray, y: float) -> None:
-        """Absorb one reward of an action with dictionary row (P,)."""
         self.sums.update(row, y)
 
     def with_fantasies(self, rows: FloatArray) -> SubsetPosteriors:
-        """Other posteriors that have absorbed pending rows (k, P) at their own means."""
         out = copy(self)
         out._later = (self._later or self.sums).with_fantasies(rows)
         return out
 
     def argmax_ucb(self, choices: Choices, width: float) -> IntArray:
-        """Position of every subset's best choice, argmax mu_j + width s_j, the first of equal ones, shape (M,)."""
         later = self._later or self.sums
         points = later.about(self._rows.of(choices.table), choices.indices is not None)
         return self.engine.sweep(self.sums, later, self.ridge**2, width, points, 0, self.n_models)
 
     def argmax_mean(self, choices: Choices) -> IntArray:
-        """Position of every subset's best choice by its mean, the first of equal ones, shape (M,)."""
         return self.engine.sweep(
             self.sums, self.sums, self.ridge**2, 0.0, self._rows.of(choices.table), 0, self.n_models
         )
 
     def mean(self, j: int, features: Where) -> FloatArray:
-        """mu_j at choices, or at n dictionary rows (n, P), shape (n,)."""
         own = self._groups[j]
         xp, sums = self.engine.xp, self.sums
         at, rows = xp.asarray(own), dictionary_rows(features)[:, own]
@@ -585,7 +570,6 @@ class SubsetPosteriors:
         return np.asarray(level + (rows - self.engine.host(sums.mean[at])) @ theta)
 
     def state(self) -> Packable:
-        """Everything that rewards have changed."""
         return self.sums.state()
 
     def restore(self, state: Packable) -> None:
@@ -623,7 +607,6 @@ class DeviceSuggestions(Suggestions):
         return hits + self.share / self.n_candidates
 
     def draw(self, j: int, rng: np.random.Generator) -> int:
-        """Position of one candidate drawn from p_j."""
         if self.share > 0.0 and rng.random() < self.share:
             return int(rng.integers(self.n_candidates))
         return int(self.positions[j])

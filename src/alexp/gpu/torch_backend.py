@@ -35,7 +35,6 @@ class TorchDevice(Device):
         super().__init__(extra("array_api_compat.torch", device), torch.device(device), name, room)
 
     def array(self, values: npt.ArrayLike) -> AnyArray:
-        """NumPy's array, or numbers or a tensor, here and in the same precision."""
         tensor = self._tensor(values)
         small = self._on_gpu and tensor.device.type == "cpu" and tensor.nbytes <= _SMALL
         if small:  # the card goes on with what it has to do meanwhile
@@ -53,7 +52,6 @@ class TorchDevice(Device):
         return out
 
     def host(self, array: AnyArray) -> AnyArray:
-        """A tensor as NumPy's array."""
         out: AnyArray = array.detach().cpu().numpy()  # type: ignore[attr-defined]
         return out
 
@@ -72,7 +70,6 @@ class TorchDevice(Device):
         return self.array(np.concatenate([high, low])), self.array(units)
 
     def product(self, directions: tuple[AnyArray, ...], rows: AnyArray) -> AnyArray:
-        """As for all devices."""
         if len(directions) == 1:
             with self._without_tf32():
                 return super().product(directions, rows)
@@ -96,7 +93,6 @@ class TorchDevice(Device):
             matmul.allow_tf32 = before
 
     def fits(self, size: int) -> bool:
-        """Whether so many bytes can stay here beside what is computed from them."""
         if not self._on_gpu or not super().fits(size):
             return super().fits(size)
         free, total = self._torch.cuda.mem_get_info(self.handle)

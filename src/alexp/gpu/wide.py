@@ -92,7 +92,6 @@ class DeviceRows(RemoteRows):
         return max(1, _DOUBLE // max(self.shape[1], 1))
 
     def array_backend(self) -> DeviceBackend:
-        """What computes on the device."""
         return DeviceBackend(self.device)
 
     # -- what is asked about whole tables ----------------------------------------------------------------------
@@ -115,7 +114,6 @@ class DeviceRows(RemoteRows):
         return mean
 
     def column_squares(self, centred: bool) -> FloatArray:
-        """Mean square of every column, or its variance, (d,)."""
         xp, n = self.device.xp, self.shape[0]
         out = self.device.full((self.shape[1],), 0.0)
         mean = self._means() if centred else out
@@ -124,7 +122,6 @@ class DeviceRows(RemoteRows):
         return np.asarray(self.device.host(out))
 
     def nonzero_columns(self) -> BoolArray:
-        """Which columns hold anything but zeros, (d,)."""
         out = np.zeros(self.shape[1], dtype=bool)
         for _, rows in self.pieces(self._few):
             out |= self.device.host(self.device.xp.any(rows != 0, axis=0))
@@ -200,7 +197,6 @@ class DeviceBackend:
         return LinearPass(block, self)
 
     def product(self, block: Block, directions: FloatArray, constants: FloatArray | None = None) -> FloatArray:
-        """Phi u, plus a constant, for each of k directions u, (k, d), and constants (k,): (k, N)."""
         rows = _rows(block)
         own = self._device.directions(directions, rows.dtype)
         parts = [self._device.product(own, piece) for _, piece in rows.pieces()]
@@ -208,7 +204,6 @@ class DeviceBackend:
         return out if constants is None else out + self._column(constants)
 
     def made(self, regression: KernelRegression, over: Similar, block: Block) -> FloatArray:
-        """Values of all candidates from the factors, in double precision."""
         assert isinstance(regression, LinearRegression)
         fit, xp, cells = regression.expansion(), self._xp, regression.ratios.size
         points = None if fit.points is None else self._device.array(fit.points)
@@ -231,7 +226,6 @@ class DeviceBackend:
     def move(
         self, values: FloatArray, covariances: FloatArray, gain: FloatArray, total: FloatArray, told: ToldValue | None
     ) -> FloatArray:
-        """Add gain_c C_c to the means and take C_c^2 / total_c off the variances."""
         values[0, :, :] += self._column(gain) * covariances
         values[1, :, :] = self.shrunk(values[1, :, :], covariances, total, False)
         if told is not None:
@@ -239,7 +233,6 @@ class DeviceBackend:
         return values
 
     def shrunk(self, variance: FloatArray, covariances: FloatArray, total: FloatArray, reuse: bool) -> FloatArray:
-        """Variances less C_c^2 / total_c."""
         return self._positive(variance - covariances * covariances / self._column(total))
 
     def mixed(self, models: Sequence[ModelMoments]) -> FloatArray:

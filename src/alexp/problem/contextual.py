@@ -149,7 +149,6 @@ class Blocks:
         raise TypeError("these models are declared by blocks: features are passed to ask(features=...)")
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-safe description after packing."""
         return {"family": "blocks", "blocks": list(self.blocks), "sizes": self.sizes, "example": self.example_rows}
 
 
@@ -786,7 +785,6 @@ class Crossings:
         raise TypeError("crossed features are those of a round: pass context= and candidates=")
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-safe description."""
         units = [[name, *_unit(name, unit)] for name, unit in self.units.items()]
         features = {"context": self.context, "action": self.action}
         return {"family": "crossed", **features, "order": self.order, "units": units}

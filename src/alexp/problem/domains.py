@@ -423,7 +423,6 @@ class Arms(ContextualDomain):
         return f"Arms({self._names!r})"
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-safe description."""
         return {"kind": "arms", "names": list(self._names)}
 
 
@@ -434,7 +433,6 @@ class Candidates(ContextualDomain):
         return "Candidates()"
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-safe description."""
         return {"kind": "candidates"}
 
 
@@ -474,7 +472,6 @@ class Ball(ContextualDomain):
         return hash((self.dim, self.radius))
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-safe description."""
         return {"kind": "ball", "dim": self.dim, "radius": self.radius}
 
     def _refuse(self, what: str) -> NoReturn:

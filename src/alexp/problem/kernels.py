@@ -238,19 +238,15 @@ class _Combined(Kernel):
 
     @property
     def is_fitted(self) -> bool:
-        """Whether all parts are."""
         return all(part.is_fitted for part in self._parts)
 
     def block(self, x: FloatArray, z: Rows) -> FloatArray:
-        """The parts' blocks, combined."""
         return self._reduced([part.block(x, z) for part in self._parts])
 
     def diagonal_block(self, z: Rows) -> FloatArray:
-        """The parts' diagonals, combined."""
         return self._reduced([part.diagonal_block(z) for part in self._parts])
 
     def plan(self, steps: Steps, columns: IntArray) -> int:
-        """The parts' steps, and one that combines them."""
         numbers = tuple(part.plan(steps, columns) for part in self._parts)
         key = self._how.__name__, numbers
         return steps.after(key, lambda done: self._reduced([done[number] for number in numbers]))
@@ -277,11 +273,9 @@ class Sum(_Combined, stored_as="sum"):
 
     @property
     def name(self) -> str:
-        """Names of the terms, joined."""
         return " + ".join(term.name for term in self.terms)
 
     def fitted(self, x: Rows) -> Sum:
-        """With fitted terms."""
         return Sum(tuple(term.fitted(x) for term in self.terms))
 
 
@@ -304,16 +298,13 @@ class Product(_Combined, stored_as="product"):
 
     @property
     def name(self) -> str:
-        """Names of the factors, joined; sums in brackets."""
         return " x ".join(f"({f.name})" if isinstance(f, Sum) else f.name for f in self.factors)
 
     @property
     def is_stationary(self) -> bool:
-        """Whether all factors are."""
         return all(factor.is_stationary for factor in self.factors)
 
     def fitted(self, x: Rows) -> Product:
-        """With fitted factors."""
         return Product(tuple(factor.fitted(x) for factor in self.factors))
 
 
@@ -337,29 +328,23 @@ class Scaled(Kernel, stored_as="scaled"):
 
     @property
     def name(self) -> str:
-        """The factor, then the kernel."""
         inner = f"({self.kernel.name})" if isinstance(self.kernel, Sum) else self.kernel.name
         return f"{self.factor:g} {inner}"
 
     @property
     def is_fitted(self) -> bool:
-        """Whether the kernel is."""
         return self.kernel.is_fitted
 
     def fitted(self, x: Rows) -> Scaled:
-        """With a fitted kernel."""
         return self.replaced(kernel=self.kernel.fitted(x))
 
     def block(self, x: FloatArray, z: Rows) -> FloatArray:
-        """The factor times the kernel's block."""
         return self.factor * self.kernel.block(x, z)
 
     def diagonal_block(self, z: Rows) -> FloatArray:
-        """The factor times the kernel's diagonal."""
         return self.factor * self.kernel.diagonal_block(z)
 
     def plan(self, steps: Steps, columns: IntArray) -> int:
-        """The kernel's step, and one that multiplies it."""
         number, factor = self.kernel.plan(steps, columns), self.factor
         return steps.after((number, factor), lambda done: factor * done[number])
 
@@ -387,35 +372,28 @@ class Restricted(Kernel, stored_as="restricted"):
 
     @property
     def name(self) -> str:
-        """The kernel and its columns."""
         return f"{self.kernel.name} on {self.label or ', '.join(map(str, self.columns))}"
 
     @property
     def is_fitted(self) -> bool:
-        """Whether the kernel is."""
         return self.kernel.is_fitted
 
     @property
     def is_stationary(self) -> bool:
-        """Whether the kernel is."""
         return self.kernel.is_stationary
 
     def fitted(self, x: Rows) -> Restricted:
-        """With the kernel fitted to its columns."""
         return self.replaced(kernel=self.kernel.fitted(self._take(x)))
 
     def block(self, x: FloatArray, z: Rows) -> FloatArray:
-        """The kernel on its columns."""
         part = self._take(z)
         contiguous = np.ascontiguousarray(part) if isinstance(part, np.ndarray) else part
         return self.kernel.block(np.ascontiguousarray(x[:, self._taken]), contiguous)
 
     def diagonal_block(self, z: Rows) -> FloatArray:
-        """The kernel's diagonal on its columns."""
         return self.kernel.diagonal_block(self._take(z))
 
     def plan(self, steps: Steps, columns: IntArray) -> int:
-        """The kernel's step on its columns."""
         return self.kernel.plan(steps, columns[self._taken])
 
 
@@ -450,7 +428,6 @@ class Linear(Kernel, stored_as="linear"):
 
     @property
     def is_fitted(self) -> bool:
-        """Whether the scales are known, if there are to be any."""
         return not self.standardize or self.scales is not None
 
     def fitted(self, x: Rows) -> Linear:
@@ -471,19 +448,15 @@ class Linear(Kernel, stored_as="linear"):
         return None if self.means is None else np.array(self.means)
 
     def block(self, x: FloatArray, z: Rows) -> FloatArray:
-        """Inner products of the divided rows."""
         return inner(dense(shifted(x, self._origin)), shifted(z, self._origin), self._weights)
 
     def diagonal_block(self, z: Rows) -> FloatArray:
-        """Squared norms of the divided rows."""
         return squared_norms(divided(shifted(z, self._origin), self._weights))
 
     def plan(self, steps: Steps, columns: IntArray) -> int:
-        """One step of inner products."""
         return steps.inner(columns, self._weights) if self._origin is None else super().plan(steps, columns)
 
     def to_dict(self) -> dict[str, Any] | None:
-        """Its fields, scales and means as arrays."""
         return _with_arrays(super().to_dict(), "scales", "means")
 
 
@@ -511,15 +484,12 @@ class Tanimoto(Kernel, stored_as="tanimoto"):
     is_stationary = True
 
     def block(self, x: FloatArray, z: Rows) -> FloatArray:
-        """Shared over present in either."""
         return _shared_over_either(inner(x, z), squared_distances(x, z))
 
     def diagonal_block(self, z: Rows) -> FloatArray:
-        """Ones."""
         return np.ones(z.shape[0])
 
     def plan(self, steps: Steps, columns: IntArray) -> int:
-        """Inner products, distances, and their ratio."""
         shared, distances = steps.inner(columns), steps.distances(columns)
         return steps.after(("tanimoto", shared), lambda done: _shared_over_either(done[shared], done[distances]))
 
@@ -581,14 +551,12 @@ class Stationary(Kernel):
 
     @property
     def name(self) -> str:
-        """The profile and its lengthscales."""
         own = (self.lengthscale,) if isinstance(self.lengthscale, float) else self.lengthscale
         text = "/".join(f"{scale:g}" for scale in own) if len(own) <= 6 else f"{len(own)} lengthscales"
         return f"{self.shape_name}, {text}{'' if self.relative else ' absolute'}"
 
     @property
     def is_fitted(self) -> bool:
-        """Whether the median distance is known, if it matters."""
         return not self.relative or self.unit is not None
 
     def fitted(self, x: Rows) -> Self:
@@ -613,7 +581,6 @@ class Stationary(Kernel):
         return (unit * self.lengthscale if isinstance(self.lengthscale, float) else unit) ** 2
 
     def block(self, x: FloatArray, z: Rows) -> FloatArray:
-        """The profile of the distances."""
         own = self._weights
         if own is not None and own.size != x.shape[1]:
             raise ValueError(f"{self.name!r} is for {own.size} columns, got {x.shape[1]}")
@@ -627,7 +594,6 @@ class Stationary(Kernel):
         return steps.after((distances, self), lambda done: self.profile(done[distances] / self._square))
 
     def diagonal_block(self, z: Rows) -> FloatArray:
-        """Ones."""
         return np.ones(z.shape[0])
 
     def to_dict(self) -> dict[str, Any] | None:
@@ -655,11 +621,9 @@ class Matern(Stationary, stored_as="matern"):
 
     @property
     def shape_name(self) -> str:
-        """Matern 1/2, 3/2 or 5/2."""
         return f"Matern {int(2 * self.nu)}/2"
 
     def profile(self, squares: FloatArray) -> FloatArray:
-        """f(r)."""
         a = np.sqrt(2.0 * self.nu * squares)
         decay = np.exp(-a)
         if self.nu == 0.5:
@@ -721,7 +685,6 @@ class RBF(Stationary, stored_as="rbf"):
     shape_name = "RBF"
 
     def profile(self, squares: FloatArray) -> FloatArray:
-        """f(r)."""
         return np.asarray(np.exp(-0.5 * squares))
 
 
@@ -817,7 +780,6 @@ class Precomputed(Kernel, stored_as="precomputed"):
 
     @property
     def name(self) -> str:
-        """The label."""
         return self._label
 
     @cached_property
@@ -840,20 +802,16 @@ class Precomputed(Kernel, stored_as="precomputed"):
         return numbers
 
     def block(self, x: FloatArray, z: Rows) -> FloatArray:
-        """Entries of the Gram matrix."""
         return self._gram[self._numbers(x)[:, None], self._numbers(z)]
 
     def diagonal_block(self, z: Rows) -> FloatArray:
-        """Entries of its diagonal."""
         return np.asarray(self._gram.diagonal()[self._numbers(z)])
 
     def to_dict(self) -> dict[str, Any]:
-        """The Gram matrix and its label."""
         return {"kernel": self._stored_as, "fields": {"gram": self._gram, "label": self._label}}
 
     @classmethod
     def from_fields(cls, described: dict[str, Any]) -> Self:
-        """The kernel with this Gram matrix and label."""
         return cls(**described)
 
 
@@ -872,7 +830,6 @@ class Function(Kernel, stored_as="function"):
 
     @property
     def name(self) -> str:
-        """The label, or the function's name."""
         return self._label
 
     def __repr__(self) -> str:
@@ -885,7 +842,6 @@ class Function(Kernel, stored_as="function"):
         return self
 
     def block(self, x: FloatArray, z: Rows) -> FloatArray:
-        """The result of the function, checked."""
         parts = [_matrix_of(self.function(x, part), (len(x), len(part)), self._label) for part in dense_blocks(z)]
         return np.hstack(parts) if len(parts) > 1 else parts[0]
 

@@ -313,7 +313,6 @@ class OfferTable(Listing):
 
     @property
     def table(self) -> FloatArray:
-        """(P, n) features."""
         return self._table
 
 

@@ -96,7 +96,6 @@ class EXP4IX(AgentBased):
 
     @property
     def probabilities(self) -> FloatArray:
-        """q over the M models for the next round, shape (M,)."""
         return exponential_weights(-self._losses, self._eta_t(self._n_actions))
 
     def _state(self) -> State:

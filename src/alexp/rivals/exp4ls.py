@@ -110,7 +110,6 @@ class EXP4LS(AgentBased):
 
     @property
     def probabilities(self) -> FloatArray:
-        """q over the M models for the next round, shape (M,)."""
         return exponential_weights(self._returns, self.schedules.eta_t(max(self.n_told, 1), self.reward_bound))
 
     @property

@@ -72,7 +72,6 @@ class AggregatingForecaster:
         return {"losses": self.losses}
 
     def restore(self, state: State) -> None:
-        """Continue from `state`."""
         self.losses = record("forecaster", state, {"losses": floats(self.losses.size, low=0.0, high=SQUARE)})["losses"]
 
 

@@ -94,11 +94,9 @@ class SparseWeights:
         return draw, total / (self.sweeps - begin)
 
     def state(self) -> State:
-        """What rewards have changed."""
         return {"gram": self._gram, "cross": self._cross, "draw": self._draw, "mean": self.mean}
 
     def restore(self, state: State) -> None:
-        """Continue from `state`."""
         p = self.mean.size
         vectors = {name: floats(p, low=-SQUARE, high=SQUARE) for name in ("cross", "draw", "mean")}
         known = record("weights", state, vectors | {"gram": floats(p, p, low=-SQUARE, high=SQUARE)})

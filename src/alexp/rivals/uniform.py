@@ -38,7 +38,6 @@ class UniformRandom(Algorithm):
 
     @property
     def relies_on(self) -> frozenset[str]:
-        """Nothing."""
         return frozenset()
 
     def _decide(self, round_: Round) -> Decision:

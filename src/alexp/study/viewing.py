@@ -107,9 +107,9 @@ class InMemory:
     noted: tuple[Noted, ...] = ()
 
 
-def view_of(algorithm: Algorithm, delta: float = DELTA) -> StudyView:
+def view_of(algorithm: Algorithm) -> StudyView:
     """The view of an optimiser that is in no study."""
-    options = ViewOptions(None, 6, True, True, True, True, delta)
+    options = ViewOptions(None, 6, True, True, True, True, DELTA)
     identity = Identity(type(algorithm).__name__, "memory", 0.0, version("alexp"))
     pending = {trial: PendingAsk(0.0, "", trial) for trial in algorithm.log.pending}
     recorded = InMemory(_looked_back(algorithm.of_first_objective()), pending)

@@ -214,12 +214,10 @@ def _ratio(top: ArrayLike, bottom: ArrayLike) -> FloatArray:
         return np.asarray(np.where(below > 0.0, np.divide(top, below), np.inf), dtype=np.float64)
 
 
-def _maximum(
-    objective: Callable[[FloatArray], FloatArray], low: FloatArray, high: FloatArray, rounds: int = 50
-) -> FloatArray:
+def _maximum(objective: Callable[[FloatArray], FloatArray], low: FloatArray, high: FloatArray) -> FloatArray:
     """Maximum of a quasi-concave function over [low, high], elementwise, by golden-section search."""
     golden = 0.5 * (np.sqrt(5.0) - 1.0)
-    for _ in range(rounds):
+    for _ in range(50):
         left, right = high - golden * (high - low), low + golden * (high - low)
         keep_left = objective(left) > objective(right)
         low, high = np.where(keep_left, low, left), np.where(keep_left, right, high)

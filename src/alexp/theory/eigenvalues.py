@@ -265,19 +265,14 @@ def _feasible_value(
 
 
 def descend(
-    gram: FloatArray,
-    groups: Sequence[IntArray],
-    chosen: Sequence[int],
-    cone: float,
-    start: FloatArray,
-    rounds: int = 200,
+    gram: FloatArray, groups: Sequence[IntArray], chosen: Sequence[int], cone: float, start: FloatArray
 ) -> tuple[float, FloatArray]:
-    """Projected gradient from ``start``: the smallest feasible value met, and where."""
+    """200 steps of projected gradient from ``start``: the smallest feasible value met, and where."""
     inside, _ = _split(groups, chosen)
     step = 1.0 / max(float(np.linalg.eigvalsh(gram)[-1]), 1e-300)
     best, best_b = _feasible_value(gram, groups, chosen, cone, start)
     b = best_b.copy()
-    for _ in range(rounds):
+    for _ in range(200):
         value = float(b @ gram @ b)
         slope = gram @ b
         slope[inside] -= value * b[inside]  # the part along b_J only rescales

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, TypedDict, overload
 
@@ -109,14 +109,7 @@ class Preflight:
 
     def to_dict(self) -> dict[str, object]:
         """Everything as plain dicts, lists, strings and numbers."""
-        return {
-            "problem": dict(self.problem),
-            "columns": dict(self.columns),
-            "c_min": dict(self.c_min),
-            "designs": [dict(d) for d in self.designs],
-            "constants": [dict(c) for c in self.constants],
-            "advice": list(self.advice),
-        }
+        return asdict(self)
 
     def to_dataframe(self) -> pd.DataFrame:
         """One row per number: section, quantity, value, note."""
@@ -252,7 +245,7 @@ def _columns(models: ModelClass, features: FloatArray, groups: list[IntArray]) -
     names = models.names
     equal, inside = span_relations(features, groups)
     same = equal_models(column_classes(features), groups) if p <= _CLASS_COLUMNS else []
-    known = {tuple(pair) for models_ in same for pair in _pairs(models_)}
+    known = {pair for alike in same for pair in combinations(alike, 2)}
     return {
         "rank": rank,
         "repeated_columns": int(models.columns_flat.size - np.unique(models.columns_flat).size),
@@ -261,10 +254,6 @@ def _columns(models: ModelClass, features: FloatArray, groups: list[IntArray]) -
         "nested_models": [[names[a], names[b]] for a, b in inside],
         "deficient_models": [names[j] for j in deficient_models(features, groups)],
     }
-
-
-def _pairs(members: list[int]) -> list[tuple[int, int]]:
-    return [(a, b) for i, a in enumerate(members) for b in members[i + 1 :]]
 
 
 def _designs(models: ModelClass, domain: Domain, features: FloatArray, rank: int | None) -> list[DesignRow]:
@@ -400,50 +389,35 @@ def audit(
     """
     n_models, size, delta = models.n_models, models.dimension, schedules.delta
     shape = (noise_std, n_models, size, delta, feature_bound)
-    plain = type(schedules) is Schedules
     printed = "(2 sigma/sqrt t) sqrt(1 + 12/sqrt2 w + 5/sqrt2 sqrt(d w)), w = log(2M/delta) + (log log d)_+"
 
-    def at(function: Callable[[int], float | FloatArray]) -> dict[str, float]:
-        return {f"t={t}": float(function(t)) for t in AUDIT_TIMES}
+    def line(quantity: str, formula: str, function: Callable[[int], float | FloatArray]) -> Constant:
+        return {"quantity": quantity, "formula": formula, **{f"t={t}": float(function(t)) for t in AUDIT_TIMES}}
+
+    def used(name: str, formula: str, function: Callable[[int], float | FloatArray]) -> Constant:
+        return line(f"{name} (used)", formula if type(schedules) is Schedules else repr(schedules), function)
 
     gammas = np.cumsum([schedules.gamma_t(t) for t in range(1, AUDIT_TIMES[-1] + 1)])
-    lines: list[Constant] = [
-        {
-            "quantity": "gamma_t (used)",
-            "formula": f"min(1, {schedules.gamma:g} t^(-1/4))" if plain else repr(schedules),
-            **at(schedules.gamma_t),
-        },
-        {"quantity": "explored rounds, expected", "formula": "sum of gamma_s, s <= t", **at(lambda t: gammas[t - 1])},
-        {
-            "quantity": "eta_t (used)",
-            "formula": f"{schedules.eta:g} / (B sqrt t)" if plain else repr(schedules),
-            **at(lambda t: schedules.eta_t(t, reward_bound)),
-        },
-        {
-            "quantity": "lambda_t (used)",
-            "formula": f"{schedules.lam:g} x printed" if plain else repr(schedules),
-            **at(lambda t: schedules.lambda_t(t, noise_std, n_models, size)),
-        },
-        {"quantity": "lambda_t, printed theorem", "formula": f"L {printed}", **at(lambda t: printed_lambda(t, *shape))},
-        {
-            "quantity": "lambda_t, repaired constants",
-            "formula": "L (2 sigma/sqrt t) sqrt(1 + 5 sqrt(d w) + 12 w), w = log(2M/delta) + log log(4 e d)",
-            **at(lambda t: corrected_lambda(t, *shape)),
-        },
-        {
-            "quantity": "lambda_t, proved (worst data)",
-            "formula": "(2 sigma/t) max_j sqrt(lmax(V_j) (logdet(V_j/rho) + 2 log(M/delta))), rho = 2 L^2",
-            **at(lambda t: self_normalised_lambda_bound(t, *shape)),
-        },
+    repaired = "L (2 sigma/sqrt t) sqrt(1 + 5 sqrt(d w) + 12 w), w = log(2M/delta) + log log(4 e d)"
+    proved = "(2 sigma/t) max_j sqrt(lmax(V_j) (logdet(V_j/rho) + 2 log(M/delta))), rho = 2 L^2"
+    lines = [
+        used("gamma_t", f"min(1, {schedules.gamma:g} t^(-1/4))", schedules.gamma_t),
+        line("explored rounds, expected", "sum of gamma_s, s <= t", lambda t: gammas[t - 1]),
+        used("eta_t", f"{schedules.eta:g} / (B sqrt t)", lambda t: schedules.eta_t(t, reward_bound)),
+        used("lambda_t", f"{schedules.lam:g} x printed", lambda t: schedules.lambda_t(t, noise_std, n_models, size)),
+        line("lambda_t, printed theorem", f"L {printed}", lambda t: printed_lambda(t, *shape)),
+        line("lambda_t, repaired constants", repaired, lambda t: corrected_lambda(t, *shape)),
+        line("lambda_t, proved (worst data)", proved, lambda t: self_normalised_lambda_bound(t, *shape)),
     ]
     if model_wise is not None and model_wise > 0.0:
         complexity = lasso_complexity(n_models, size, delta, noise_std)
+        formula = "lambda_min / (B sqrt t C(M, delta, d)), model-wise lambda_min in place of C_min"
         lines.append(
-            {
-                "quantity": "eta_t, theorem's shape (constant one)",
-                "formula": "lambda_min / (B sqrt t C(M, delta, d)), model-wise lambda_min in place of C_min",
-                **at(lambda t: model_wise / (reward_bound * np.sqrt(t) * complexity)),
-            }
+            line(
+                "eta_t, theorem's shape (constant one)",
+                formula,
+                lambda t: model_wise / (reward_bound * np.sqrt(t) * complexity),
+            )
         )
         lines.append(_guarantee(schedules, model_wise, feature_bound, size, n_models))
     return lines

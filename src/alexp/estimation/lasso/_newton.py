@@ -366,20 +366,8 @@ def form_gram(xt: FloatArray, n: int, full: FloatArray, work: Working) -> None:
     work.tally[2] = work.tally[1]
 
 
-@compact.kernel
-def solve_primal(xt: FloatArray, n: int, z: FloatArray, mu: float, work: Working, at: Point, m: int) -> FloatArray:
-    """Solve (mu I + D^1/2 X'X D^1/2) u = D^1/2 X'z on the support, D^1/2 = at.root; set slope, r; return the factor.
-
-    Refinement updates r by -X D^1/2 du instead of recomputing it: the rounding error of z - X beta is then damped
-    like the data, and r stays relatively accurate even when the fit nearly interpolates.
-    """
-    factor = matrix(m, m)
-    _solve_primal(xt, n, z, mu, work, at, m, factor, floats(m), floats(m), floats(5 * m))
-    return factor
-
-
 @compact.leaf
-def _solve_primal(
+def solve_primal(
     xt: FloatArray,
     n: int,
     z: FloatArray,
@@ -392,7 +380,12 @@ def _solve_primal(
     step: FloatArray,
     scratch: FloatArray,
 ) -> None:
-    """``solve_primal``, given room."""
+    """Solve (mu I + D^1/2 X'X D^1/2) u = D^1/2 X'z on the support, D^1/2 = at.root; set factor, slope and r.
+
+    ``factor`` is zero; ``u``, ``step`` (m,) and ``scratch`` (5 m,) are room. Refinement updates r by -X D^1/2 du
+    instead of recomputing it: the rounding error of z - X beta is then damped like the data, and r stays relatively
+    accurate even when the fit nearly interpolates.
+    """
     for a in range(m):
         row = work.gram[at.support[a]]
         for b in range(a + 1):
@@ -423,20 +416,8 @@ def _solve_primal(
         at.slope[at.support[a]] = u[a] / at.root[a]
 
 
-@compact.kernel
-def solve_dual(xt: FloatArray, n: int, z: FloatArray, mu: float, work: Working, at: Point, m: int) -> FloatArray:
-    """Solve (mu I + X D X') w = z, D^1/2 = at.root; set r = mu w and slope = X'w on the support; return the factor.
-
-    Refinement corrects w and X'w side by side: recomputing the latter would bring back the rounding of X'r, which
-    large columns amplify.
-    """
-    factor = matrix(n, n)
-    _solve_dual(xt, n, z, mu, work, at, m, factor, matrix(m, n), floats(n), floats(m), floats(5 * n))
-    return factor
-
-
 @compact.leaf
-def _solve_dual(
+def solve_dual(
     xt: FloatArray,
     n: int,
     z: FloatArray,
@@ -450,7 +431,12 @@ def _solve_dual(
     u: FloatArray,
     scratch: FloatArray,
 ) -> None:
-    """``solve_dual``, given room; ``factor`` is zero."""
+    """Solve (mu I + X D X') w = z, D^1/2 = at.root; set factor, r = mu w, and slope = X'w on the support.
+
+    ``factor`` is zero; ``scaled`` (m, n), ``error`` (n,), ``u`` (m,) and ``scratch`` (5 n,) are room. Refinement
+    corrects w and X'w side by side: recomputing the latter would bring back the rounding of X'r, which large columns
+    amplify.
+    """
     for a in range(m):
         x = xt[work.column[at.support[a]]]
         for i in range(n):
@@ -513,9 +499,11 @@ def evaluate(
         factor = matrix(m, m)
     elif m <= n:
         form_gram(xt, n, full, work)
-        factor = solve_primal(xt, n, z, mu, work, at, m)
+        factor = matrix(m, m)
+        solve_primal(xt, n, z, mu, work, at, m, factor, floats(m), floats(m), floats(5 * m))
     else:
-        factor = solve_dual(xt, n, z, mu, work, at, m)
+        factor = matrix(n, n)
+        solve_dual(xt, n, z, mu, work, at, m, factor, matrix(m, n), floats(n), floats(m), floats(5 * n))
     value = dot(at.r, at.r, n)
     for i in range(c):
         at.slope[i] *= shrinkage(mu, eps[work.column[i]], at.d[i])

@@ -45,7 +45,6 @@ class PostLassoPath:
 
     @property
     def n_observations(self) -> int:
-        """Number of rewards so far, t."""
         return self._selection.n_observations
 
     def append(self, row: FloatArray, y: float, weight: float = 1.0) -> None:
@@ -74,16 +73,13 @@ class PostLassoPath:
         return Estimate(beta, float(mean), fit.groups, fit.magnitudes)
 
     def read(self, state: State) -> Estimate:
-        """Invert `Estimate.state`."""
         return Estimate.from_state(state, self._selection.n_columns, self._selection.n_groups)
 
     def state(self) -> State:
-        """Everything needed to continue."""
         rows = np.array(self._rows).reshape(-1, self._selection.n_columns)
         return {"selection": self._selection.state(), "rows": rows, "rewards": np.array(self._rewards)}
 
     def restore(self, state: State) -> None:
-        """Continue from `state`."""
         checks = {"rows": floats(None, self._selection.n_columns), "rewards": floats(None)}
         known = record("data", state, checks | {"selection": anything})
         self._selection.restore(known["selection"])

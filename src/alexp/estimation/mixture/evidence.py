@@ -72,7 +72,6 @@ class EvidencePath:
 
     @property
     def n_observations(self) -> int:
-        """Number of rewards so far, t."""
         return self._cells[0].n_observations
 
     def append(self, row: npt.ArrayLike, y: float, weight: float = 1.0) -> None:
@@ -102,7 +101,6 @@ class EvidencePath:
         return Estimate(mean[: self.n_columns].copy(), constant, groups, weights[groups])
 
     def read(self, state: State) -> Estimate:
-        """Invert ``Estimate.state``."""
         return Estimate.from_state(state, self.n_columns, self._cells[0].n_models)
 
     def _weights(self) -> FloatArray:
@@ -113,11 +111,9 @@ class EvidencePath:
         return flat_prior_weights(losses, levels, self.n_observations - constants)
 
     def state(self) -> Packable:
-        """Return everything needed to continue bit for bit."""
         return [cell.state() for cell in self._cells]
 
     def restore(self, state: Packable) -> None:
-        """Continue from :meth:`state` of a path bound to the same groups."""
         for cell, saved in zip(self._cells, sequence("cells", state, len(self._cells)), strict=True):
             cell.restore(saved)
             same("n_observations of a cell", cell.n_observations, self.n_observations, "as in the first")
@@ -146,7 +142,6 @@ class KernelEstimate(Estimate):
         return out
 
     def at(self, table: FloatArray) -> FloatArray:
-        """Estimated rewards of n candidates, table (P, n), shape (n,)."""
         out = np.full(table.shape[1], self.intercept)
         rows = np.ascontiguousarray(table.T)
         for j, weights in zip(self.groups.tolist(), self.weights, strict=True):
@@ -172,7 +167,6 @@ class KernelEvidencePath:
 
     @property
     def n_observations(self) -> int:
-        """Number of rewards so far, t."""
         return len(self._rewards)
 
     def append(self, row: FloatArray, y: float, weight: float = 1.0) -> None:
@@ -209,7 +203,6 @@ class KernelEvidencePath:
         return KernelEstimate(beta, intercept, groups, magnitudes, points, weights, self._models)
 
     def read(self, state: State) -> KernelEstimate:
-        """Invert ``KernelEstimate.state``."""
         arrays = {name: np.asarray(state[name]) for name in ("beta", "groups", "magnitudes", "points", "weights")}
         return KernelEstimate(intercept=float(state["intercept"]), models=self._models, **arrays)
 
@@ -218,7 +211,6 @@ class KernelEvidencePath:
         return {"rows": np.array(self._rows), "rewards": np.array(self._rewards)}
 
     def restore(self, state: Packable) -> None:
-        """Continue from `state`."""
         self._begin()
         for row, y in zip(np.asarray(state["rows"]), np.asarray(state["rewards"]).tolist(), strict=True):
             self.append(row, y)

@@ -47,7 +47,6 @@ class HalfLives(Mixture):
 
     @property
     def n_observations(self) -> int:
-        """Number of rewards taken in so far, t."""
         return self.parts[0].n_observations
 
     def _weights(self) -> list[FloatArray]:
@@ -88,7 +87,6 @@ class HalfLives(Mixture):
     def moments(
         self, weights: FloatArray, choices: Choices, pending: Pending = NOTHING
     ) -> tuple[FloatArray, FloatArray]:
-        """Mean and total variance at the choices, shapes (n,)."""
         found = [(share, *part.moments(own, choices, pending)) for _, part, share, own in self._split(weights)]
         merged = CandidateMoments.empty(len(choices))
         merged.merge_many(*(np.array(values) for values in zip(*found, strict=True)))
@@ -97,13 +95,11 @@ class HalfLives(Mixture):
     def components(
         self, weights: FloatArray, choices: Choices, pending: Pending = NOTHING, least: float = 1e-12
     ) -> Iterator[Component]:
-        """The components of weight above ``least`` one by one."""
         for start, part, share, own in self._split(weights):
             for one in part.components(own, choices, pending, least):
                 yield one._replace(share=share * one.share, cell=start + one.cell)
 
     def values(self, weights: FloatArray, choices: Choices, pending: Pending, least: float) -> ComponentValues:
-        """The same all at once."""
         found = []
         for start, part, share, own in self._split(weights):
             one = part.values(own, choices, pending, least)
@@ -111,7 +107,6 @@ class HalfLives(Mixture):
         return ComponentValues(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
 
     def prefers_few(self, weights: FloatArray, n: int) -> bool:
-        """Whether every part does."""
         return all(part.prefers_few(own, n) for _, part, _, own in self._split(weights))
 
     @property
@@ -120,7 +115,6 @@ class HalfLives(Mixture):
         return np.concatenate([part.noise_variances for part in self.parts])
 
     def noise_variance(self, weights: FloatArray) -> float:
-        """Posterior mean of the noise variance under weights (K C, M)."""
         return float(np.sum(weights * self.noise_variances))
 
     @property
@@ -129,7 +123,6 @@ class HalfLives(Mixture):
         return min(part.freedom for part in self.parts)
 
     def draw(self, cell: int, model: int, rng: np.random.Generator, choices: Choices) -> FloatArray:
-        """Rewards at the choices under one draw of a component's function, shape (n,)."""
         k, own = divmod(cell, len(self.parts[0].ridges))
         return self.parts[k].draw(own, model, rng, choices)
 
@@ -141,11 +134,9 @@ class HalfLives(Mixture):
         return np.asarray(np.sum(own, axis=0))
 
     def state(self) -> Packable:
-        """Everything that observations have changed."""
         return {"parts": [part.state() for part in self.parts], "shares": self.shares}
 
     def restore(self, state: Packable) -> None:
-        """Continue from `state`."""
         k = len(self.parts)
         known = record("mixture", state, {"parts": anything, "shares": floats(k, low=0.0, high=1.0)})
         stored = sequence("mixture['parts']", known["parts"], k)

@@ -514,7 +514,6 @@ class StudentMixture(Mixture):
     def _score(
         self, residuals: FloatArray, determinants: FloatArray, multiples: FloatArray | None = None
     ) -> FloatArray:
-        """Log evidence from penalised residuals and log determinants, (cells, M) each; see `Score`."""
         return self._evidence.log_evidence(self._levels(self.ratios, multiples), residuals, determinants)
 
     def _levels(self, levels: FloatArray, multiples: FloatArray | None) -> FloatArray:
@@ -523,11 +522,9 @@ class StudentMixture(Mixture):
 
     @cached_property
     def noise_variances(self) -> FloatArray:
-        """Variance of the noise in every component, shape (cells, M); kept until the next reward, not to be written."""
         return self._evidence.noise_variances(self._levels(self.ratios, self.grid.multiples), self.grid.residuals())
 
     def noise_variance(self, weights: FloatArray) -> float:
-        """Posterior mean of the noise variance under weights (cells, M)."""
         return float(np.sum(weights * self.noise_variances))
 
     def estimated_noise(self, weights: FloatArray, rows: FloatArray, rewards: FloatArray) -> float:
@@ -579,7 +576,6 @@ class StudentMixture(Mixture):
         return spectrum(None, own / divisors[j], rewards, self._intercept)
 
     def draw(self, cell: int, model: int, rng: np.random.Generator, choices: Choices) -> FloatArray:
-        """Rewards at the choices under one draw of a component's scale and function, shape (n,)."""
         normals = rng.standard_normal(self.grid.n_normals(model))
         shape = self._evidence.shape
         noise = self.noise_variances[cell, model] * shape / rng.standard_gamma(shape)
@@ -596,11 +592,9 @@ class StudentMixture(Mixture):
         return 2.0 * self._evidence.shape
 
     def state(self) -> Packable:
-        """Everything that observations have changed."""
         return {"grid": super().state(), "mean": self._mean, "squares": self._squares}
 
     def restore(self, state: Packable) -> None:
-        """Continue from `state`."""
         known = record("mixture", state, {"grid": anything, "mean": number(), "squares": number(0.0, SQUARE)})
         super().restore(known["grid"])
         self._mean, self._squares = known["mean"], known["squares"]

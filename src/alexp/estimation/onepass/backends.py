@@ -112,7 +112,6 @@ class LinearPass:
         self._block, self._backend = block, backend
 
     def covariances(self, number: int, probe: PointFit, at: PointTold) -> FloatArray:
-        """C(x, point) of all candidates, (cells, N)."""
         return self._backend.product(self._block, probe.weights, probe.constant)
 
     def add(self, at: PointTold) -> None:
@@ -135,7 +134,6 @@ class KernelPass:
         self._used: list[int] = []  # rows of each chunk
 
     def covariances(self, number: int, probe: PointFit, at: PointTold) -> FloatArray:
-        """C(x, point) of all candidates, (cells, N)."""
         known = number < sum(self._used)
         out = np.add.outer(probe.constant, self._row(number) if known else similar(at))
         first = 0
@@ -152,7 +150,6 @@ class KernelPass:
         raise IndexError("there is no such point")
 
     def add(self, at: PointTold) -> None:
-        """Keep the kernel row of a new point."""
         if not self._chunks or self._used[-1] == len(self._chunks[-1]):
             self._chunks.append(np.empty((max(16, sum(self._used)), self._n_candidates)))
             self._used.append(0)
@@ -160,7 +157,6 @@ class KernelPass:
         self._used[-1] += 1
 
     def similarities(self, part: slice | IntArray) -> FloatArray:
-        """Kernel rows of the points told on some candidates, (D, n)."""
         return np.vstack([chunk[:used, part] for chunk, used in zip(self._chunks, self._used, strict=True)])
 
     def copy(self) -> KernelPass:
@@ -196,14 +192,12 @@ class HostBackend:
         return values, float(own.max(initial=0.0))
 
     def product(self, block: Block, directions: FloatArray, constants: FloatArray | None = None) -> FloatArray:
-        """Phi u, plus a constant, for each of k directions u."""
         out = product(block.rows, directions)
         if constants is not None:
             out += constants[:, None]
         return out
 
     def made(self, regression: KernelRegression, over: Similar, block: Block) -> FloatArray:
-        """Values of all candidates from the factors."""
         values = np.empty((2, regression.ratios.size, block.n_rows))
         step = max(1, _SIMILARITIES // max(regression.rank, block.n_columns))
         for low in range(0, block.n_rows, step):
@@ -215,7 +209,6 @@ class HostBackend:
     def move(
         self, values: FloatArray, covariances: FloatArray, gain: FloatArray, total: FloatArray, told: ToldValue | None
     ) -> FloatArray:
-        """Add gain_c C_c to the means and take C_c^2 / total_c off the variances."""
         kernels.move(values[0], values[1], covariances, gain, total)
         return _told(values, told)
 
@@ -238,13 +231,11 @@ class HostBackend:
         return _told(values, told)
 
     def shrunk(self, variance: FloatArray, covariances: FloatArray, total: FloatArray, reuse: bool) -> FloatArray:
-        """Variances less C_c^2 / total_c."""
         out = variance if reuse else variance.copy()
         kernels.shrink(out, covariances, total)
         return out
 
     def mixed(self, models: Sequence[ModelMoments]) -> FloatArray:
-        """Mean and variance of a mixture."""
         moments, total = np.zeros((3, models[0].mean.shape[1])), 0.0
         for model in models:
             kernels.merge(*model, total, moments)
@@ -253,7 +244,6 @@ class HostBackend:
         return moments[:2]
 
     def taken(self, values: FloatArray, indices: IntArray) -> FloatArray:
-        """Values of some candidates."""
         return np.asarray(values[indices])
 
 

@@ -313,12 +313,10 @@ class OnePassGrid:
         return self._stacked(own, np.nan)
 
     def reweigh(self, score: Score, power: float) -> None:
-        """Let particles follow the evidence of the last reward."""
         for family in self._learning.values():
             family.reweigh(score, power)
 
     def learned_kernel(self, model: int, cell: int) -> Kernel | None:
-        """The kernel of a particle; None for models without."""
         return self._learning[model].kernel(cell) if model in self._learning else None
 
     def _share(self) -> dict[int, tuple[KernelRows, int]]:
@@ -346,16 +344,13 @@ class OnePassGrid:
 
     @property
     def n_observations(self) -> int:
-        """Number of rewards, t."""
         return len(self._rewards)
 
     @property
     def n_constants(self) -> int:
-        """One once the constant has had a reward."""
         return min(int(self.intercept), self.n_observations)
 
     def update(self, row: FloatArray, y: float, index: int | None = None) -> None:
-        """Absorb one reward of an action with dictionary row (P,), the candidate `index` if it is one."""
         for j, family in enumerate(self.families):
             family.update(self._told(j, row, index), y)
         self._log(row, y, index)
@@ -390,7 +385,6 @@ class OnePassGrid:
             family.preference, family._slope, family._expected = sign * PREFERENCE, None, None
 
     def preference(self, variances: Callable[[], FloatArray]) -> FloatArray | None:
-        """Log of what slopes of a preferred sign multiply the evidence by, (cells, M); None without any."""
         if not self._rising:
             return None
         noise = variances()
@@ -411,7 +405,6 @@ class OnePassGrid:
         return self.families[j].mean
 
     def residuals(self) -> FloatArray:
-        """Penalised residuals of every component, (cells, M)."""
         return self._stacked([family.residuals for family in self.families], 0.0)
 
     def log_determinants(self) -> FloatArray:
@@ -423,7 +416,6 @@ class OnePassGrid:
     def moments(
         self, weights: FloatArray, variances: FloatArray, choices: Choices, pending: Pending = NOTHING
     ) -> tuple[FloatArray, FloatArray]:
-        """Mean and variance of the reward under weights and noise variances, (cells, M) each, shapes (n,)."""
         if choices.indices is None:
             merged = CandidateMoments.empty(len(choices))
             for part in self.components(weights, variances, choices):
@@ -448,7 +440,6 @@ class OnePassGrid:
         pending: Pending = NOTHING,
         least: float = _NEGLIGIBLE,
     ) -> Iterator[Component]:
-        """Every component whose weight matters, with its mean and variance at the choices, shapes (n,)."""
         kept = float(weights[weights > least].sum())
         fantasies, ratios = self._with_fantasies(pending, weights > least), self._ratios
         for j, family in enumerate(self.families):
@@ -502,7 +493,6 @@ class OnePassGrid:
         return ComponentValues(shares, mean, variance, numbers)
 
     def n_normals(self, model: int) -> int:
-        """How many standard normals a draw of a model takes."""
         return self.families[model].n_normals
 
     def draw(self, cell: int, model: int, choices: Choices, normals: FloatArray, scale: float) -> FloatArray:

@@ -294,7 +294,6 @@ class ParticleFamily:
 
     @property
     def n_normals(self) -> int:
-        """How many standard normals a draw takes."""
         return min(MOST_DRAWN, int(self._block.n_rows))
 
     def draw(self, cell: int, indices: IntArray, normals: FloatArray, scale: float) -> FloatArray:
@@ -318,7 +317,6 @@ class ParticleFamily:
         return covariance_root(out, 1.0)
 
     def without_fantasies(self) -> ParticleFantasies:
-        """What variances will be once pending rewards are in: none yet."""
         return ParticleFantasies(self)
 
     # -- storage -----------------------------------------------------------------------------------------------------

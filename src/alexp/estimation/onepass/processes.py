@@ -78,16 +78,13 @@ class Processes:
 
     @property
     def n_observations(self) -> int:
-        """Number of rewards, t."""
         return len(self._rewards)
 
     @property
     def counts(self) -> IntArray:
-        """The number of rewards, shape (1,): all of them tell of the constant."""
         return np.array([self.n_observations])
 
     def update(self, row: FloatArray, y: float) -> None:
-        """Absorb one reward of an action with dictionary row (P,)."""
         for j, fit in enumerate(self._fits):
             at = _point(self._own(j, row))
             fit.tell(at, y, fit.probe(at))
@@ -102,7 +99,6 @@ class Processes:
         self._known.clear()
 
     def with_fantasies(self, rows: FloatArray, members: IntArray | None = None) -> Processes:
-        """Others, of all models or of some, that have absorbed pending rows (k, P) at their own means."""
         chosen = range(self.n_models) if members is None else members.tolist()
         out = copy(self)
         out._groups, out._kernels = [self._groups[j] for j in chosen], [self._kernels[j] for j in chosen]
@@ -121,11 +117,9 @@ class Processes:
     # -- one model ---------------------------------------------------------------------------------------------
 
     def mean(self, j: int, features: Where) -> FloatArray:
-        """mu_j at choices, or at n dictionary rows (n, P), shape (n,)."""
         return self._values(j, features)[0]
 
     def width(self, j: int, features: Where) -> FloatArray:
-        """s_j at choices, or at n dictionary rows (n, P), shape (n,)."""
         return self._values(j, features)[1]
 
     def _values(self, j: int, where: Where) -> tuple[FloatArray, FloatArray]:
@@ -155,20 +149,17 @@ class Processes:
         return self._own(j, dictionary_rows(where))
 
     def at(self, row: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """mu_j and s_j^2 of every model at one dictionary row (P,), shapes (M,)."""
         both = [self._values(j, row[None]) for j in range(self.n_models)]
         return np.array([mean[0] for mean, _ in both]), np.array([width[0] ** 2 for _, width in both])
 
     # -- all models --------------------------------------------------------------------------------------------
 
     def argmax_ucb(self, choices: Choices, width: FloatArray | float) -> IntArray:
-        """Position of every model's best choice, argmax mu_j + width_j s_j, the first of equal ones, shape (M,)."""
         widths = np.broadcast_to(np.asarray(width, dtype=np.float64), (self.n_models,))
         both = [self._values(j, choices) for j in range(self.n_models)]
         return np.array([np.argmax(mean + w * own) for (mean, own), w in zip(both, widths, strict=True)], np.int64)
 
     def argmax_mean(self, choices: Choices) -> IntArray:
-        """Position of every model's best choice by its mean, shape (M,)."""
         return self.argmax_ucb(choices, 0.0)
 
     def argmax_draw(self, choices: Choices, rng: np.random.Generator, scale: float) -> IntArray:
@@ -207,7 +198,6 @@ class Processes:
         return out
 
     def envelope(self, members: IntArray, radii: FloatArray, choices: Choices) -> Envelope:
-        """Extremes of mu_j -/+ radius_j s_j over some models."""
         n = len(choices)
         lower, upper, model = np.full(n, np.inf), np.full(n, -np.inf), np.full(n, -1, dtype=np.int64)
         for j, radius in zip(members.tolist(), radii.tolist(), strict=True):
@@ -220,7 +210,6 @@ class Processes:
     def largest_gaps(
         self, members: IntArray, radii: FloatArray, choices: Choices, reference: int
     ) -> tuple[FloatArray, FloatArray]:
-        """By how much some choice can beat the one at `reference`: within the radii, and by the estimates, (K,)."""
         gaps, estimates = np.empty(members.size), np.empty(members.size)
         for place, j in enumerate(members.tolist()):
             mean, width = self._values(j, dictionary_rows(choices) if self._is_unlevelled(j) else choices)
@@ -235,7 +224,6 @@ class Processes:
     def merge_moments(
         self, into: CandidateMoments, members: IntArray, shares: FloatArray, variances: FloatArray, choices: Choices
     ) -> None:
-        """Merge weighted means and variances (variances_j s_j^2) of some models into moments at all candidates."""
         for j, share, noise in zip(members.tolist(), shares.tolist(), variances.tolist(), strict=True):
             mean, width = self._values(j, choices)
             into.merge(share, mean, noise * width**2)
@@ -248,7 +236,6 @@ class Processes:
         return own | {"rewards": np.array(self._rewards)}
 
     def restore(self, state: Packable) -> None:
-        """Continue from `state`."""
         some: int | None = None  # of a size that is not known before
         checks = {"rows": anything, "order": integers(some, low=0), "rewards": floats(some)}
         known = record("state", state, checks)

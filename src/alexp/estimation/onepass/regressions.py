@@ -375,7 +375,6 @@ class DualFactor:
         return np.asarray(out)
 
     def copy(self) -> DualFactor:
-        """A copy that may absorb fantasies."""
         out = copy(self)
         out._gram, out._factors = self._gram.copy(), self._factors.copy()
         return out
@@ -415,7 +414,6 @@ class PrimalFactor:
 
     @property
     def residuals(self) -> FloatArray:
-        """Penalised residuals, (cells,)."""
         return self._bank.residuals()
 
     def log_determinants(self) -> FloatArray:
@@ -445,11 +443,9 @@ class PrimalFactor:
         return np.asarray(drawn[cell] - theta[cell])
 
     def tell(self, row: FloatArray, y: float) -> None:
-        """Absorb a reward."""
         self._bank.update(row, y)
 
     def fantasise(self, row: FloatArray) -> None:
-        """Absorb a reward that is as expected."""
         self._bank = self._bank.with_fantasies(row[None])
 
     def fantasise_blocks(self, condensed: CondensedTrials, blocks: tuple[PendingBlock, ...]) -> None:
@@ -481,7 +477,6 @@ class PrimalFactor:
         return Expansion(None, roots, shifts, theta, constants, 0.0, self.ratios, np.zeros_like(theta), nothing)
 
     def copy(self) -> PrimalFactor:
-        """A copy that may absorb fantasies."""
         out = copy(self)
         out._bank = self._bank.with_fantasies(np.empty((0, 0)))
         return out
@@ -702,27 +697,22 @@ class LinearRegression(KernelRegression):
 
     @property
     def rank(self) -> int:
-        """How large the factors are."""
         return self.points.n if self._primal is None else self.points.rows.shape[1]
 
     @property
     def residuals(self) -> FloatArray:
-        """Penalised residuals, (cells,)."""
         return super().residuals if self._primal is None else self._primal.residuals
 
     def log_determinants(self) -> FloatArray:
-        """log det(V / ridge^2), (cells,); of centred features if there is an intercept."""
         return super().log_determinants() if self._primal is None else self._primal.log_determinants()
 
     def probe(self, at: PointTold, similar: FloatArray | None = None) -> PointFit:
-        """What the data say of a point."""
         if self._primal is not None:
             return self._primal.probe(at.row)
         probe = super().probe(at)
         return probe._replace(weights=at.row - probe.weights @ self.points.rows)
 
     def tell(self, at: PointTold, y: float, probe: PointFit) -> None:
-        """Absorb a reward of a point whose `probe` was just taken."""
         if self._primal is None:
             super().tell(at, y, probe)
         else:
@@ -730,7 +720,6 @@ class LinearRegression(KernelRegression):
             self.points.note(at.row, y, at.candidate)
 
     def fantasise(self, at: PointTold) -> None:
-        """Absorb a reward that is as expected, on a `copy`."""
         if self._primal is None:
             super().fantasise(at)
         else:
@@ -746,14 +735,12 @@ class LinearRegression(KernelRegression):
         return True
 
     def note(self, at: PointTold, y: float) -> None:
-        """Take note of a reward before a `rebuild`."""
         if self._primal is None and self.points.n < self.limit:
             super().note(at, y)
         else:
             self.points.note(at.row, y, at.candidate)
 
     def _similar(self, at: PointTold) -> tuple[FloatArray, float]:
-        """Inner products with the points told, (D,), and with itself."""
         return self.points.rows @ at.row, float(at.row @ at.row)
 
     def rebuild(self) -> None:
@@ -765,11 +752,9 @@ class LinearRegression(KernelRegression):
         self._dual = DualFactor(self.ratios, self.intercept)  # no longer needed
 
     def moments(self, rows: FloatArray, known: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
-        """Posterior mean and variance at n points (n, d), (cells, n) each."""
         return super().moments(rows) if self._primal is None else self._primal.moments(rows)
 
     def covariances(self, rows: FloatArray, row: FloatArray) -> FloatArray:
-        """Posterior covariances of n points (n, d) with one, in the first cell and units of the prior, shape (n,)."""
         probe = self.probe(PointTold(row, None))
         return np.asarray(rows @ probe.weights[0] + probe.constant[0])
 
@@ -808,7 +793,6 @@ class LinearRegression(KernelRegression):
         return np.asarray(np.einsum("nd,nd->n", rows, rows))
 
     def copy(self) -> LinearRegression:
-        """A copy that may absorb fantasies."""
         out = copy(self)
         out.points, out._dual = self.points.copy(), self._dual.copy()
         out._primal = None if self._primal is None else self._primal.copy()

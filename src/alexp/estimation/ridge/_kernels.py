@@ -63,6 +63,48 @@ def length(a: float, b: float) -> float:
     return math.sqrt(a * a + b * b)
 
 
+@checked.leaf
+def rotate(factor: FloatArray, position: int, rows: int, begin: int, incoming: FloatArray) -> None:
+    """Rotate ``incoming`` (rows,), zero before ``begin``, into the packed rows ``begin`` and below, at ``position``.
+
+    Each Givens rotation [c s; -s c] zeroes one entry of the incoming row against the diagonal of R.  A diagonal
+    entry never shrinks, so feature pivots stay >= ridge_j and only the intercept's pivot can be zero (at t = 0).
+    """
+    for k in range(begin, rows - 1):
+        if incoming[k] != 0.0:
+            pivot = length(factor[position], incoming[k])
+            cosine = factor[position] / pivot
+            sine = incoming[k] / pivot
+            factor[position] = pivot
+            kept = factor[position + 1 : position + rows - k]
+            moving = incoming[k + 1 : rows]
+            for i in range(kept.shape[0]):
+                old = kept[i]
+                new = moving[i]
+                kept[i] = cosine * old + sine * new
+                moving[i] = cosine * new - sine * old
+        position += rows - k
+    factor[position] = length(factor[position], incoming[rows - 1])
+
+
+@checked.leaf
+def widest_model(offsets: IntArray, first: int, last: int) -> int:
+    """The largest number of features of models first..last-1."""
+    widest = 0
+    for j in range(first, last):
+        widest = max(widest, offsets[j + 1] - offsets[j])
+    return widest
+
+
+@checked.leaf
+def widest_of(offsets: IntArray, members: IntArray) -> int:
+    """The largest number of features of models ``members`` (K,)."""
+    widest = 0
+    for k in range(members.shape[0]):
+        widest = max(widest, offsets[members[k] + 1] - offsets[members[k]])
+    return widest
+
+
 @checked.entry
 def absorb(
     factor: FloatArray,
@@ -75,14 +117,8 @@ def absorb(
     first: int,
     last: int,
 ) -> None:
-    """Rotate the observation (row, y) into the factors of models first..last-1, in place.
-
-    Each Givens rotation [c s; -s c] zeroes one entry of the incoming row against the diagonal of R.  A diagonal
-    entry never shrinks, so feature pivots stay >= ridge_j and only the intercept's pivot can be zero (at t = 0).
-    """
-    widest = 0
-    for j in range(first, last):
-        widest = max(widest, offsets[j + 1] - offsets[j])
+    """Rotate the observation (row, y) into the factors of models first..last-1, in place."""
+    widest = widest_model(offsets, first, last)
     incoming = np.empty(lead + widest + 1)
     for j in range(first, last):
         size = offsets[j + 1] - offsets[j]
@@ -91,22 +127,7 @@ def absorb(
         for k in range(size):
             incoming[lead + k] = row[columns[offsets[j] + k]]
         incoming[rows - 1] = y
-        position = starts[j]
-        for k in range(rows - 1):
-            if incoming[k] != 0.0:
-                pivot = length(factor[position], incoming[k])
-                cosine = factor[position] / pivot
-                sine = incoming[k] / pivot
-                factor[position] = pivot
-                kept = factor[position + 1 : position + rows - k]
-                moving = incoming[k + 1 : rows]
-                for i in range(kept.shape[0]):
-                    old = kept[i]
-                    new = moving[i]
-                    kept[i] = cosine * old + sine * new
-                    moving[i] = cosine * new - sine * old
-            position += rows - k
-        factor[position] = length(factor[position], incoming[rows - 1])
+        rotate(factor, starts[j], rows, 0, incoming)
 
 
 @checked.entry
@@ -125,10 +146,8 @@ def fade(
     R'R = D + ridge^2 E, with the data in D, becomes forget D + ridge^2 E: all of R fades, and what the ridge has lost
     comes back as rows sqrt(1 - forget) ridge e_k, one for each feature. O(d_j^3 / 6) rotations.
     """
-    widest = 0
-    for j in range(first, last):
-        widest = max(widest, offsets[j + 1] - offsets[j])
-    incoming = np.empty(widest + 1)
+    widest = widest_model(offsets, first, last)
+    incoming = np.empty(lead + widest + 1)
     for j in range(first, last):
         rows = lead + offsets[j + 1] - offsets[j] + 1
         root, lost = math.sqrt(forget), math.sqrt(1.0 - forget) * ridge[j]
@@ -137,23 +156,8 @@ def fade(
         place = starts[j] + lead * rows
         for begin in range(lead, rows - 1):
             incoming[:] = 0.0
-            incoming[0] = lost  # entries count from column `begin` on
-            position = place
-            for k in range(begin, rows - 1):
-                here = incoming[k - begin]
-                pivot = length(factor[position], here)
-                cosine = factor[position] / pivot
-                sine = here / pivot
-                factor[position] = pivot
-                kept = factor[position + 1 : position + rows - k]
-                moving = incoming[k - begin + 1 : rows - begin]
-                for i in range(kept.shape[0]):
-                    old = kept[i]
-                    new = moving[i]
-                    kept[i] = cosine * old + sine * new
-                    moving[i] = cosine * new - sine * old
-                position += rows - k
-            factor[position] = length(factor[position], incoming[rows - 1 - begin])
+            incoming[begin] = lost
+            rotate(factor, place, rows, begin, incoming)
             place += rows - begin
 
 
@@ -265,9 +269,7 @@ def stack(
 
     Their rewards are left out: each row comes with the reward that the model expects there, or without one.
     """
-    widest = 0
-    for j in range(first, last):
-        widest = max(widest, offsets[j + 1] - offsets[j])
+    widest = widest_model(offsets, first, last)
     incoming, expected = np.empty(lead + widest + 1), np.zeros(lead + widest)
     for j in range(first, last):
         packed, other = factor[starts[j] : starts[j + 1]], others[starts[j] : starts[j + 1]]
@@ -284,22 +286,7 @@ def stack(
                 incoming[i] = other[begin + i - k]
                 total += incoming[i] * expected[i]
             incoming[rows - 1] = total
-            position = begin
-            for m in range(k, rows - 1):
-                if incoming[m] != 0.0:
-                    pivot = length(packed[position], incoming[m])
-                    cosine = packed[position] / pivot
-                    sine = incoming[m] / pivot
-                    packed[position] = pivot
-                    kept = packed[position + 1 : position + rows - m]
-                    moving = incoming[m + 1 : rows]
-                    for i in range(kept.shape[0]):
-                        old = kept[i]
-                        new = moving[i]
-                        kept[i] = cosine * old + sine * new
-                        moving[i] = cosine * new - sine * old
-                position += rows - m
-            packed[position] = length(packed[position], incoming[rows - 1])
+            rotate(packed, begin, rows, k, incoming)
             begin += rows - k
 
 
@@ -336,9 +323,7 @@ def posterior_draws(
     draws: FloatArray,
 ) -> None:
     """Fill draws (nnz,) with theta_j + scale_j R_j^-1 normals_j for models first..last-1."""
-    widest = 0
-    for j in range(first, last):
-        widest = max(widest, offsets[j + 1] - offsets[j])
+    widest = widest_model(offsets, first, last)
     scratch = np.empty(widest)
     for j in range(first, last):
         packed = factor[starts[j] : starts[j + 1]]
@@ -351,24 +336,6 @@ def posterior_draws(
         model_coefficients(packed, rows, lead, out)
         for k in range(noise.shape[0]):
             out[k] += scale[j] * noise[k]
-
-
-@checked.entry
-def log_determinants(
-    factor: FloatArray, starts: IntArray, offsets: IntArray, lead: int, ridge: FloatArray
-) -> FloatArray:
-    """2 sum_k log(R_kk / ridge_j) over the feature coordinates of every model, shape (M,)."""
-    out = np.empty(ridge.shape[0])
-    for j in range(ridge.shape[0]):
-        rows = lead + offsets[j + 1] - offsets[j] + 1
-        position = starts[j]
-        total = 0.0
-        for k in range(rows - 1):
-            if k >= lead:
-                total += math.log(factor[position] / ridge[j])
-            position += rows - k
-        out[j] = 2.0 * total
-    return out
 
 
 @checked.entry
@@ -418,7 +385,7 @@ def absorb_members(
 
 
 @checked.entry
-def member_determinants(
+def log_determinants(
     factor: FloatArray,
     starts: IntArray,
     offsets: IntArray,
@@ -518,9 +485,7 @@ def add_moments(
     """
     add_mean_coefficients(columns, offsets, lead, theta, intercepts, active, weights, mean)
     size = reference.shape[0]
-    widest = 0
-    for k in range(active.shape[0]):
-        widest = max(widest, offsets[active[k] + 1] - offsets[active[k]])
+    widest = widest_of(offsets, active)
     inverse = np.empty((lead + widest, lead + widest))
     own = np.empty(lead + widest, dtype=np.int64)
     place, values = np.empty(support.shape[0] + lead + widest, dtype=np.int64), np.empty(size)

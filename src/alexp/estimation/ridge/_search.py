@@ -38,7 +38,7 @@ import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray, NarrowArray
 from alexp.common.compiling import checked, variant
-from alexp.estimation.ridge._kernels import BLOCK, model_coefficients
+from alexp.estimation.ridge._kernels import BLOCK, model_coefficients, widest_model
 from alexp.estimation.ridge._values import block_means, block_quadratics, unpack
 
 RUN = 2048  # most candidates that are screened at once; a sum of two places must be exact in single precision
@@ -520,14 +520,6 @@ def complete_guesses(first: int, begin: int, end: int, low: int, high: int, inde
     for j in range(begin, end):
         if not low <= index[j] < high:
             index[j] = index[begin - 1] if begin > first else low
-
-
-@checked.leaf
-def widest_model(offsets: IntArray, first: int, last: int) -> int:
-    widest = 0
-    for j in range(first, last):
-        widest = max(widest, offsets[j + 1] - offsets[j])
-    return widest
 
 
 def _sweeps(hits: Hits, kind: str) -> tuple[Callable[..., None], Callable[..., None]]:

@@ -22,7 +22,7 @@ import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray, RealArray
 from alexp.common.compiling import checked
-from alexp.estimation.ridge._kernels import BLOCK, model_coefficients
+from alexp.estimation.ridge._kernels import BLOCK, model_coefficients, widest_model, widest_of
 
 # A count that starts from a literal 0 makes Numba compile what it is passed to a second time.
 ZERO: int = np.int64(0)  # type: ignore[assignment]
@@ -230,9 +230,7 @@ def add_candidate_moments(
     within += w s^2 q;  delta = mu - mean, mean += (w/W) delta, between += w (1 - w/W) delta^2, with W the weight
     including this component.
     """
-    widest = 0
-    for k in range(active.shape[0]):
-        widest = max(widest, offsets[active[k] + 1] - offsets[active[k]])
+    widest = widest_of(offsets, active)
     coords, mu, quadratic = np.empty(widest * BLOCK), np.empty(BLOCK), np.empty(BLOCK)
     shift, inverse = np.empty(widest), np.empty(widest)
     lower = np.empty((widest * (widest - 1)) // 2 + 1)
@@ -277,9 +275,7 @@ def add_band(
 
     ``model`` (N,) becomes the model that attains the upper end, the first of equal ones.
     """
-    widest = 0
-    for k in range(active.shape[0]):
-        widest = max(widest, offsets[active[k] + 1] - offsets[active[k]])
+    widest = widest_of(offsets, active)
     coords, mu, quadratic = np.empty(widest * BLOCK), np.empty(BLOCK), np.empty(BLOCK)
     shift, inverse = np.empty(widest), np.empty(widest)
     lower = np.empty((widest * (widest - 1)) // 2 + 1)
@@ -320,9 +316,7 @@ def certified_gaps(
     radius_j ||delta_i||_{V_j^-1} and estimates_k = max_i theta_j'delta_i; the constant cancels.
     """
     n_candidates = differences.shape[1]
-    widest = 0
-    for k in range(active.shape[0]):
-        widest = max(widest, offsets[active[k] + 1] - offsets[active[k]])
+    widest = widest_of(offsets, active)
     coords, mu, quadratic = np.empty(widest * BLOCK), np.empty(BLOCK), np.empty(BLOCK)
     shift, inverse = np.empty(widest), np.empty(widest)
     lower = np.empty((widest * (widest - 1)) // 2 + 1)
@@ -355,9 +349,7 @@ def point_posteriors(
     quadratic: FloatArray,
 ) -> None:
     """Mean mu_j and quadratic form ||phi_j||^2_{V_j^-1} of every model at one dictionary row (P,), shapes (M,)."""
-    widest = 0
-    for j in range(mean.shape[0]):
-        widest = max(widest, offsets[j + 1] - offsets[j])
+    widest = widest_model(offsets, 0, mean.shape[0])
     shift, inverse, coords = np.empty(widest), np.empty(widest), np.empty(widest)
     lower = np.empty((widest * (widest - 1)) // 2 + 1)
     for j in range(mean.shape[0]):
@@ -480,9 +472,7 @@ def values_at(
     `normals` (K, widest) holds those of each member first; noise (K, n) = u'n is filled unless `normals` is empty.
     `unknown` is the coordinate of a constant that has seen no reward.
     """
-    widest = 0
-    for k in range(members.shape[0]):
-        widest = max(widest, offsets[members[k] + 1] - offsets[members[k]])
+    widest = widest_of(offsets, members)
     scratch = np.empty(lead + widest + 1)
     for k in range(members.shape[0]):
         j = members[k]

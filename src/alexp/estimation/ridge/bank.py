@@ -314,11 +314,9 @@ class RidgeBank:
         With an intercept V_j is the Schur complement of the constant (the Gram matrix of centred features plus
         the ridge); the full determinant has the extra factor t, the same for all models.
         """
-        fits = (self._factor, self._starts, self._offsets, self._lead, self._ridge)
-        if members is None:
-            return np.asarray(kernels.log_determinants(*fits))
+        members = np.arange(self.n_models) if members is None else members
         out = np.empty(members.size)
-        kernels.member_determinants(*fits, members, out)
+        kernels.log_determinants(self._factor, self._starts, self._offsets, self._lead, self._ridge, members, out)
         return out
 
     def residuals(self) -> FloatArray:
@@ -681,12 +679,10 @@ class RidgeGrid(FixedRidges):
 
     @property
     def n_observations(self) -> int:
-        """Number of rewards, t."""
         return self.cells[0].n_observations
 
     @property
     def n_constants(self) -> int:
-        """One once the constant has had a reward."""
         return min(self._lead, self.n_observations)
 
     def update(self, row: FloatArray, y: float, index: int | None = None) -> None:
@@ -774,7 +770,6 @@ class RidgeGrid(FixedRidges):
         pending: Pending = NOTHING,
         least: float = _NEGLIGIBLE,
     ) -> Iterator[Component]:
-        """The components of weight above `least`, one by one."""
         for part in self._parts(weights, variances, pending, least):
             for place, j in enumerate(part.members):
                 mean, width = part.bank.mean(int(j), choices), part.bank.width(int(j), choices)
@@ -789,7 +784,6 @@ class RidgeGrid(FixedRidges):
     def values(
         self, weights: FloatArray, variances: FloatArray, choices: Choices, pending: Pending, least: float
     ) -> ComponentValues:
-        """The same all at once, for few choices."""
         parts, rows = self._parts(weights, variances, pending, least), np.ascontiguousarray(choices.table.T)
         both = [part.bank.values(rows, part.members) for part in parts]
         spreads = [part.variances[:, None] * squares for part, (_, squares, _) in zip(parts, both, strict=True)]
@@ -885,7 +879,6 @@ class RidgeGrid(FixedRidges):
         return values + (mean[-1] if self._lead else 0.0), np.maximum(spread, 0.0), terms
 
     def n_normals(self, model: int) -> int:
-        """One for each coefficient."""
         return int(self._sizes[model])
 
     def draw(self, cell: int, model: int, choices: Choices, normals: FloatArray, scale: float) -> FloatArray:
@@ -905,7 +898,6 @@ class RidgeGrid(FixedRidges):
         return [bank.state() for bank in self.cells]
 
     def restore(self, state: list[FactorState]) -> None:
-        """Continue from `state`."""
         self._fantasies, self._residuals, self._older = (NOTHING, {}), None, CondensedTrials()
         for bank, saved in zip(self.cells, sequence("cells", state, len(self.cells)), strict=True):
             bank.restore(saved)
