@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from math import inf, log, sqrt
 from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias
@@ -263,7 +263,7 @@ class Matching(Rule):
     """
 
     sharpness: float = 1.0
-    share: float = 1.0
+    share: float = field(default=1.0, metadata={"added": True})
     floor: ClassVar[float] = 0.01
 
     def __post_init__(self) -> None:

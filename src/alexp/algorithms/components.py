@@ -79,7 +79,8 @@ def component_to_dict(value: object) -> Packable:
 def component_from_dict(value: Packable, name: str, whole: bool = True) -> Packable:
     """Invert `component_to_dict`; `name` is the setting, for the error when the user must pass it again.
 
-    What was written by hand need not be `whole`: fields that are missing have their defaults.
+    What was written by hand need not be `whole`: fields that are missing have their defaults. So do fields that were
+    `added` (metadata) since runs were first stored.
     """
     if isinstance(value, list):
         return [component_from_dict(item, name, whole) for item in value]
@@ -99,7 +100,7 @@ def component_from_dict(value: Packable, name: str, whole: bool = True) -> Packa
         raise ValueError(f"settings[{name!r}] is of an unknown kind, {kind!r:.80}; {remedy}known are {sorted(_KNOWN)}")
     made: type[Any] = own or _KNOWN[kind]
     arguments = {key: component_from_dict(item, name, whole) for key, item in value.items() if key != "kind"}
-    missing = {field.name for field in fields(made)} - set(arguments)
+    missing = {field.name for field in fields(made) if not field.metadata.get("added")} - set(arguments)
     if missing and whole:
         raise ValueError(f"settings[{name!r}] lacks {', '.join(map(repr, sorted(missing)))}")
     for field in fields(made):
