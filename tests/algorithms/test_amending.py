@@ -271,7 +271,7 @@ def test_a_mending_takes_up_what_happened_meanwhile_and_is_about_one_run():
     stale = opt.amended({1: 0.5})
     opt.amend(0, 0.5)
     assert not stale.fits(opt, {1: 0.5})
-    with pytest.raises(RuntimeError, match="mended otherwise"):
+    with pytest.raises(RuntimeError, match="another correction"):
         opt.adopt(stale)
 
 

@@ -347,8 +347,8 @@ class TrialLog:
         self.explored = array("b")
         self.propensity = array("d")
         self.reward = array("d")
-        self.pending: dict[int, int] = {}  # candidates of the pending trials by their ids, oldest first
-        self.n_settled = 0  # how many have left it
+        self.pending: dict[int, int] = {}
+        self.n_settled = 0
         self.abandoned: set[int] = set()
         self.retracted: set[int] = set()
         self.failed: set[int] = set()

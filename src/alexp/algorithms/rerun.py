@@ -48,13 +48,13 @@ class Rerun:
         self._catch_up()
 
     def fits(self, run: Algorithm, changes: Mapping[int, Entry]) -> bool:
-        """Whether it is about these changes, and the run was not mended otherwise in the meantime."""
+        """Whether it is about these changes, and no other correction came in between."""
         return run._log is self._log and self._changes == changes
 
     def outcome(self, run: Algorithm) -> dict[str, Any]:
         """All attributes of the amended run, with what was added to the first one meanwhile."""
         if run._log is not self._log:
-            raise RuntimeError("the run has been mended otherwise in the meantime")
+            raise RuntimeError("another correction was made in the meantime; prepare this one again")
         if not self._is_whole:
             raise RuntimeError("the amendment was interrupted; prepare it again")
         self._catch_up()
@@ -103,9 +103,7 @@ class Rerun:
             n = again._log.n_candidates_at(trial, now)
             everything = None if n == now else np.arange(n)
             round_ = again._open(everything if packed is None else unpack_restriction(packed, n))
-            if (
-                round_.position_of(index) is None
-            ):  # it was free when it was played, as another reward had been withdrawn
+            if round_.position_of(index) is None:  # free when it was played: another reward had been withdrawn
                 round_ = again._listed.round(np.append(round_.indices, index), round_.pending)
         position = round_.position_of(index)
         assert position is not None

@@ -214,7 +214,7 @@ def ask(
 
     Example: alexp study ask arylation -n 8 --out plate.csv
     """
-    from alexp.study.logbook import new_key
+    from alexp.study.events import new_key
     from alexp.study.tables import check_map
 
     with _opened(name, storage, worker) as study:

@@ -19,7 +19,7 @@ from alexp.algorithms.base import IfTold, RoundArguments, check_reward
 from alexp.algorithms.log import Recommendation, Trial, UnknownTrialError
 from alexp.algorithms.statements import DELTA, ModelCheck, StopReport
 from alexp.client.tables import results_of, table_problem
-from alexp.client.transport import HttpTransport, new_key, without_none
+from alexp.client.transport import HttpTransport, without_none
 from alexp.common import notebook
 from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.codec import Packable, State
@@ -31,7 +31,7 @@ from alexp.common.warning import caution
 from alexp.problem.domains import Available
 from alexp.problem.objectives import Measurements, Reward
 from alexp.study.errors import StorageError, StudyNotFoundError
-from alexp.study.events import FAILED, worker_name
+from alexp.study.events import FAILED, new_key, worker_name
 from alexp.study.view import Counts, HeldTrial, TellCounts
 
 if TYPE_CHECKING:

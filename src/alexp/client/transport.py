@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, NoReturn
-from uuid import uuid4
 
 import numpy as np
 
@@ -77,11 +76,6 @@ _POOL = 256  # connections kept open, one per thread that is in a call
 def without_none(values: State) -> State:
     """The items whose value is not None."""
     return {name: value for name, value in values.items() if value is not None}
-
-
-def new_key() -> str:
-    """A random key."""
-    return uuid4().hex
 
 
 class HttpTransport:

@@ -47,7 +47,7 @@ __all__ = [
 class Design:
     """Weights over the candidates and what they achieve; the achievements are computed when first asked for.
 
-    If the dictionary's columns are linearly dependent on the domain, C_min over all of them is zero whatever the
+    If the dictionary's columns are linearly dependent on the domain, C_min over all of them is zero for every
     design (``full_rank`` is False), and ``value`` and ``upper_bound`` speak of the independent ``columns``; a
     model-wise design has no such caveat, each model keeps all of its columns.
 
@@ -179,7 +179,7 @@ class EOptimal:
 
 @lru_cache(maxsize=8)
 def _remembered(content: bytes, shape: tuple[int, int], tol: float) -> EOptimalSolution:
-    """`e_optimal`, solved once for a table: a run that is loaded or mended is constructed again."""
+    """`e_optimal`, solved once for a table: a run is constructed again when it is loaded or amended."""
     return e_optimal(np.frombuffer(content).reshape(shape), tol=tol)
 
 

@@ -43,8 +43,8 @@ class Balancing(CountedAgents):
     Agent i is misspecified when u_i + R_i(n_i)/n_i + conf_i < max_j (u_j - conf_j): lower bounds of the others, as
     printed (a public code compares with the largest upper bound, which drops agents for no reason).
 
-    With `scale` = 1 the bounds say nothing for thousands of rounds; the order in which agents play depends on their
-    ratios sqrt(d_i) alone, and smaller values are a bet.
+    With `scale` = 1 the bounds exceed all differences for thousands of rounds, and the order in which agents play
+    depends on their ratios sqrt(d_i) alone; smaller values are not covered by the theory.
 
     Needs `loss_range`, or `noise_std` and `reward_bound` for it, and `norm_bound` (the agents' widths).
     """

@@ -22,6 +22,7 @@ from hashlib import sha256
 from importlib.metadata import version
 from math import floor, log
 from typing import Literal, TypedDict, cast
+from uuid import uuid4
 
 import numpy as np
 
@@ -56,6 +57,11 @@ def acting_as(worker: str | None) -> Iterator[None]:
         yield
     finally:
         _acting.reset(token)
+
+
+def new_key() -> str:
+    """A random key, by which a call is known when it is repeated."""
+    return uuid4().hex
 
 
 def worker_name() -> str:

@@ -23,7 +23,7 @@ from alexp.study.errors import (
     UnknownOutcomeError,
     damaged,
 )
-from alexp.study.events import AMENDS, LIBRARY, RERUNS, Event, compress
+from alexp.study.events import AMENDS, LIBRARY, RERUNS, Event, compress, new_key
 from alexp.study.forking import Forked, watch
 from alexp.study.leases import LeaseHandler
 from alexp.study.logbook import (
@@ -33,7 +33,6 @@ from alexp.study.logbook import (
     describe,
     find_lost_call,
     intact_snapshots,
-    new_key,
     unknown_outcome,
     write_snapshot,
 )

@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
-from uuid import uuid4
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -462,11 +461,6 @@ def intact_snapshots(connection: Connection, study: int, n_events: int, spoiled:
 RECONNECT = 10.0  # seconds for which to try to reach a storage again
 _PAUSE = 0.1
 _LONGEST = 100  # characters of a key
-
-
-def new_key() -> str:
-    """A random key."""
-    return uuid4().hex
 
 
 def check_key(key: str | None) -> str | None:

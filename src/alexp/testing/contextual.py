@@ -23,8 +23,9 @@ from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.codec import State
 from alexp.problem.domains import Arms, Candidates, Domain, FiniteSet
 from alexp.problem.models import ModelClass
+from alexp.testing import settings
 from alexp.testing.amending import force, release, text_of
-from alexp.testing.settings import Kind, arguments_for_class
+from alexp.testing.settings import Kind, arguments_for_class, refusal
 
 __all__ = ["CHECKS", "PROBLEMS", "ContextualProblem", "cases"]
 
@@ -137,12 +138,8 @@ PROBLEMS: tuple[ContextualProblem, ...] = (
 
 def refuses(kind: Kind, problem: ContextualProblem) -> None:
     """A class that needs a table or a ball raises, with the reason, when it is constructed."""
-    message = None
-    try:
-        problem.make(kind)
-    except ValueError as error:
-        message = str(error)
-    assert message is not None, f"{kind.__name__} needs a table or a ball and takes {problem}"
+    message = refusal(lambda: problem.make(kind), ValueError)
+    assert message, f"{kind.__name__} needs a table or a ball and takes {problem}"
     assert (kind.needs_table or kind.needs_ball) in message
 
 
@@ -275,13 +272,7 @@ def check_wrong_input(kind: Kind, problem: ContextualProblem) -> None:
 
 
 def _refuses(action: Callable[[], object], algorithm: Algorithm, what: str) -> None:
-    before, message = json.dumps(algorithm.to_dict()), None
-    try:
-        action()
-    except (ValueError, TypeError) as error:
-        message = str(error)
-    assert message, f"{what} must raise ValueError or TypeError, and say why"
-    assert json.dumps(algorithm.to_dict()) == before, f"{what}: state changed although an error was raised"
+    settings.refuses(action, algorithm, what, ValueError, TypeError)
 
 
 def check_pool(kind: Kind, problem: ContextualProblem) -> None:
@@ -441,18 +432,8 @@ def check_none_kept(kind: Kind, problem: ContextualProblem) -> None:
     frame = bare.log_frame()
     assert frame["context"][frame["reward"].notna()].isna().all()
     for action in (lambda: bare.amend(1, 0.5), lambda: bare.retract(1)):
-        _raises(action)
+        assert "log_features" in refusal(action, ValueError), "a correction needs what was not kept"
     assert np.array_equal(plain.policy(**round_), bare.policy(**round_))
-
-
-def _raises(action: Callable[[], None]) -> None:
-    message = None
-    try:
-        action()
-    except ValueError as error:
-        message = str(error)
-    assert message is not None, "a correction needs what was not kept"
-    assert "log_features" in message
 
 
 CHECKS: tuple[ProblemCheck, ...] = (

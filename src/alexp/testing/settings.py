@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Protocol
@@ -141,6 +142,23 @@ def play(algorithm: Algorithm, rounds: int, setting: Setting = PLAIN) -> list[Tr
         algorithm.tell(trial, reward(trial.index))
         trials.append(trial)
     return trials
+
+
+def refusal(action: Callable[[], object], *errors: type[Exception]) -> str:
+    """The message of the error that an action raises; empty if it raises none."""
+    try:
+        action()
+    except errors as error:
+        return str(error)
+    return ""
+
+
+def refuses(action: Callable[[], object], algorithm: Algorithm, what: str, *errors: type[Exception]) -> str:
+    """The message of the error that wrong input must raise, without changing anything."""
+    before, message = json.dumps(algorithm.to_dict()), refusal(action, *errors)
+    assert message, f"{what} must raise {' or '.join(error.__name__ for error in errors)}, and say why"
+    assert json.dumps(algorithm.to_dict()) == before, f"{what}: state changed although an error was raised"
+    return message
 
 
 def weights_of(algorithm: Algorithm) -> FloatArray | None:
