@@ -173,8 +173,7 @@ class UCB(Rule):
         return sqrt(2.0 + 0.25 * log(t)) if self.beta is None else self.beta
 
     def play(self, belief: Belief, round: Round) -> Play:
-        beta = self.width(belief.n_told + 1)
-        return Certain(belief.first_best(round, lambda mean, std: mean + beta * std)[0])
+        return Certain(belief.first_best(round, _upper_end(self.width(belief.n_told + 1)))[0])
 
 
 @dataclass(frozen=True)

@@ -1385,32 +1385,28 @@ class Algorithm(Guarded, ABC):
         bound = self.stated.reward_bound or 0.0  # what was stated to be possible is no typing error
         rewards = ((told.trial, one) for told in tells if told.action != "skip" for one in (told.reward, *told.more))
         new = [(trial, number) for trial, one in rewards if abs(number := first_of(one)) > bound]
-        if len(new) == 1:  # the usual case takes no longer for a long run
-            found = [looks_like_a_typo(self._log.seen_beside(new[0][0]), new[0][1])]
-        else:
-            known = np.array(self._log.reward, dtype=np.float64)
-            known[[trial for trial, _ in new]] = np.nan
-            found = typos_among(known[~np.isnan(known)], np.array([reward for _, reward in new]))
-        reasons = zip(new, self._if_diverse(found), strict=True)
+        reasons = zip(new, self._typos([number for _, number in new], [trial for trial, _ in new]), strict=True)
         return {trial: f"trial {trial}: {reason}" for (trial, _), reason in reasons if reason is not None}
 
     def suspect_observations(self, rewards: Sequence[Value]) -> list[str | None]:
         """For each of some measurements from elsewhere, why it looks like a typing error; None where it does not."""
-        new = [first_of(reward) for reward in rewards]
-        if len(new) == 1:
-            found = [looks_like_a_typo(self._log.seen, new[0])]
-        else:
-            known = np.array(self._log.reward, dtype=np.float64)
-            found = typos_among(known[~np.isnan(known)], np.array(new, dtype=np.float64))
-        bound = self.stated.reward_bound or 0.0
-        possible = [None if abs(reward) <= bound else why for reward, why in zip(new, found, strict=True)]
-        return self._if_diverse(possible)
+        new, bound = [first_of(reward) for reward in rewards], self.stated.reward_bound or 0.0
+        return [None if abs(one) <= bound else why for one, why in zip(new, self._typos(new, []), strict=True)]
 
-    def _if_diverse(self, found: list[str | None]) -> list[str | None]:
-        """Suspicions, unless all rewards are of a few candidates: another one may differ, other rounds do."""
-        if not any(found) or self._log.offers is not None or self._log.measured().size + len(found) > _FEW:
-            return found
-        return [None] * len(found)
+    def _typos(self, new: list[float], of: list[int]) -> list[str | None]:
+        """For each of some rewards, why it looks like a typing error beside those of all trials but `of`.
+
+        None where all rewards are of a few candidates: another one may differ, other rounds do.
+        """
+        log = self._log
+        if len(new) == 1:  # the usual case takes no longer for a long run
+            found = [looks_like_a_typo(log.seen_beside(of[0]) if of else log.seen, new[0])]
+        else:
+            known = np.array(log.reward, dtype=np.float64)
+            known[of] = np.nan
+            found = typos_among(known[~np.isnan(known)], np.array(new, dtype=np.float64))
+        many = not any(found) or log.offers is not None or log.measured().size + len(found) > _FEW
+        return found if many else [None] * len(found)
 
     def take_in(self, told: CheckedTell) -> None:
         """Do what `check_tell` has let pass."""

@@ -551,16 +551,14 @@ class TrialLog:
     # -- checks ------------------------------------------------------------------------------------------------
 
     def check_id(self, trial: Trial | int | str) -> int:
-        """Id of a trial of this run, given by itself, by its id, or by its id as text ("100" or "#100")."""
-        trial_id = trial.id if isinstance(trial, Trial) else _number(trial)
-        if isinstance(trial_id, bool) or not isinstance(trial_id, int | np.integer):
-            raise TypeError(f"a Trial or its id (an int) is needed, got {type(trial).__name__}: {trial!r}")
+        """Id of a trial of this run, given as to `id_of`."""
+        trial_id = id_of(trial)
         if not 0 <= trial_id < len(self):
             asked = f"ids 0..{len(self) - 1} have been asked for" if len(self) else "none has been asked for yet"
             raise UnknownTrialError(f"there is no trial {trial_id}: {asked}")
         if isinstance(trial, Trial):
             self._check_own(trial)
-        return int(trial_id)
+        return trial_id
 
     def _check_own(self, trial: Trial) -> None:
         """Refuse a trial of another run where that shows."""
@@ -648,10 +646,14 @@ def _proposer(model: int) -> str:
     return "no single model" if model < 0 else f"model {model}"
 
 
-def _number(trial: object) -> object:
-    """Ids as they come from keys of JSON objects and from labels, as whole numbers."""
-    digits = trial.removeprefix("#") if isinstance(trial, str) else ""
-    return int(digits) if digits.isascii() and digits.isdigit() else trial
+def id_of(trial: Trial | int | str) -> int:
+    """Id of a trial that is given by itself, by its id, or by its id as text: "100", a key of JSON, or "#100"."""
+    found = trial.id if isinstance(trial, Trial) else trial
+    if isinstance(found, str) and (digits := found.removeprefix("#")).isdecimal() and digits.isascii():
+        return int(digits)
+    if isinstance(found, bool) or not isinstance(found, int | np.integer):
+        raise TypeError(f"trial must be a Trial or its id (an int), got {type(trial).__name__}: {trial!r}")
+    return int(found)
 
 
 def looks_like_a_typo(seen: SeenRewards | Sequence[float] | FloatArray, reward: float) -> str | None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from alexp.algorithms import AssumptionWarning
 from alexp.algorithms.base import IfTold, RoundArguments, check_reward
-from alexp.algorithms.log import Recommendation, Trial, UnknownTrialError
+from alexp.algorithms.log import Recommendation, Trial, UnknownTrialError, id_of
 from alexp.algorithms.statements import DELTA, ModelCheck, StopReport
 from alexp.client.tables import results_of, table_problem
 from alexp.client.transport import HttpTransport, without_none
@@ -192,11 +192,11 @@ class RemoteStudy:
 
     def amend(self, trial: AnyTrial, reward: Measurements, key: str | None = None) -> None:
         """Correct a reward that was told or added, or give one to a retracted or failed trial; see `Study.amend`."""
-        self._write("amend", {"trial": _id(trial), "reward": _reward(reward), "sure": True}, key)
+        self._write("amend", {"trial": id_of(trial), "reward": _reward(reward), "sure": True}, key)
 
     def retract(self, trial: AnyTrial, key: str | None = None) -> None:
         """Withdraw a reward that was told or added. The trial is then abandoned; `amend` gives it a reward again."""
-        self._write("retract", {"trial": _id(trial)}, key)
+        self._write("retract", {"trial": id_of(trial)}, key)
 
     def abandon(self, trials: AnyTrial | Iterable[AnyTrial], key: str | None = None) -> None:
         """Abandon one or several pending trials, for instance broken vials, or none if any is wrong.
@@ -506,23 +506,13 @@ class RemoteStudy:
         return f"RemoteStudy({self.name!r}, url={self._transport.urls[0]!r})"
 
 
-def _id(trial: AnyTrial) -> int:
-    """The number of a trial that is given by itself, by its number, or by that as text ("100" or "#100")."""
-    found = trial.id if isinstance(trial, Trial) else trial
-    if isinstance(found, str) and (digits := found.removeprefix("#")).isdecimal() and digits.isascii():
-        return int(digits)
-    if isinstance(found, bool) or not isinstance(found, int | np.integer):
-        raise TypeError(f"trial must be a Trial or its id (an int), got {type(trial).__name__}: {trial!r}")
-    return int(found)
-
-
 def _named(trial: AnyTrial | None, candidate: Name | None) -> State:
     """A trial by its number, by the name of its candidate, or by both."""
     if isinstance(trial, str) and candidate is None and not trial.removeprefix("#").isdecimal():
         trial, candidate = None, trial
     if trial is None and candidate is None:
         raise TypeError("trial must be a Trial or its id (an int), or candidate must name its candidate, got None")
-    return without_none({"trial": None if trial is None else _id(trial), "candidate": candidate})
+    return without_none({"trial": None if trial is None else id_of(trial), "candidate": candidate})
 
 
 def _result(trial: AnyTrial | None, reward: AnyReward, candidate: Name | None = None, note: str = "") -> State:
@@ -548,7 +538,7 @@ def _reward(reward: AnyReward) -> Packable:
 
 
 def _ids(trials: AnyTrial | Iterable[AnyTrial]) -> list[int]:
-    return [_id(trials)] if isinstance(trials, Trial | int | str) else [_id(trial) for trial in trials]
+    return [id_of(trials)] if isinstance(trials, Trial | int | str) else [id_of(trial) for trial in trials]
 
 
 def _cell(value: object) -> object:

@@ -16,6 +16,7 @@ from alexp.common.arrays import FloatArray, IntArray
 # condition number is the square of the features', and double precision resolves 1e-14 there.
 RANK_TOLERANCE = 1e-7
 _MOST_STEPS = 20_000  # towards an H-optimal design
+_MIRROR_STEPS = 2000  # of mirror ascent
 
 
 def second_moment(features: FloatArray, weights: FloatArray) -> FloatArray:
@@ -100,7 +101,7 @@ def trivial_bound(features: FloatArray) -> float:
     return float(min(squares.sum(axis=1).max() / features.shape[1], squares.max(axis=0).min()))
 
 
-def mirror_bounds(features: FloatArray, iterations: int = 2000) -> tuple[FloatArray, float, float]:
+def mirror_bounds(features: FloatArray) -> tuple[FloatArray, float, float]:
     """Design, its lambda_min and a certified upper bound on C_min, without a semidefinite solver.
 
     Entropic mirror ascent, pi_i <- pi_i exp(h_t (v'f_i)^2) normalised, with v the lowest eigenvector of S(pi) and
@@ -113,15 +114,15 @@ def mirror_bounds(features: FloatArray, iterations: int = 2000) -> tuple[FloatAr
     dual = np.zeros((n_columns, n_columns))
     speed = 4.0 * np.sqrt(np.log(max(n_candidates, 2))) / float((features**2).sum(axis=1).max())
     best_bound = trivial_bound(features)
-    for t in range(1, iterations + 1):
+    for t in range(1, _MIRROR_STEPS + 1):
         weights = np.exp(scores - scores.max())
         weights /= weights.sum()
         lowest = np.linalg.eigh(second_moment(features, weights))[1][:, 0]
         average += weights
         dual += np.outer(lowest, lowest)
         scores += speed / np.sqrt(t) * (features @ lowest) ** 2
-    average /= iterations
-    bound = min(best_bound, dual_value(features, dual / iterations))
+    average /= _MIRROR_STEPS
+    bound = min(best_bound, dual_value(features, dual / _MIRROR_STEPS))
     return average, smallest_eigenvalue(features, average), bound
 
 

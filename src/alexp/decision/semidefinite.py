@@ -22,6 +22,7 @@ from alexp.decision.first_order import lowest_eigenvalues, spread_rows, trivial_
 
 _ALL_CANDIDATES = 300  # up to here every candidate goes into the first problem
 _ALL_ENTRIES = 600  # and up to this many matrix entries (sum of d_j^2) every block
+_MOST_ROUNDS = 60  # of cutting planes
 _LARGEST_BLOCK = 300  # a dense semidefinite cone beyond this takes minutes and gigabytes
 
 
@@ -40,7 +41,6 @@ def e_optimal(
     groups: Sequence[IntArray] | None = None,
     scales: FloatArray | None = None,
     tol: float = 1e-6,
-    max_rounds: int = 60,
 ) -> EOptimalSolution:
     """Solve the problem at the top of this file on feature rows (N, P).
 
@@ -54,7 +54,6 @@ def e_optimal(
     groups : column indices of each block; all columns in one block if None.
     scales : what block j is divided by, shape (M,); ones if None.
     tol : relative width of the final bracket.
-    max_rounds : rounds of cutting planes.
     """
     columns = [np.arange(features.shape[1])] if groups is None else [np.asarray(g, dtype=np.int64) for g in groups]
     divisors = np.ones(len(columns)) if scales is None else np.asarray(scales, dtype=np.float64)
@@ -71,7 +70,7 @@ def e_optimal(
     divisors = divisors * np.sqrt(unit)  # from here on every value lies in [0, 1]
     best = EOptimalSolution(uniform, float(block_eigenvalues(features, uniform, columns, divisors).min()), 1.0, 0)
     rows, blocks = _first_candidates(features), _first_blocks(features, uniform, columns, divisors)
-    for number in range(1, max_rounds + 1):
+    for number in range(1, _MOST_ROUNDS + 1):
         weights, duals = _solve_restricted(features, rows, [(columns[j], divisors[j]) for j in blocks])
         values = block_eigenvalues(features, weights, columns, divisors)
         dual = dual_profile(features, duals, [columns[j] for j in blocks], divisors[blocks])

@@ -332,9 +332,9 @@ class CpuEngine:
 
     xp: ModuleType = np
 
-    def __init__(self, n_columns: int, size: int, threads: int | None = None) -> None:
+    def __init__(self, n_columns: int, size: int) -> None:
         self.size, self._binomial = size, binomial_table(n_columns, size)
-        self._threads = threads or os.cpu_count() or 1
+        self._threads = os.cpu_count() or 1
 
     def host(self, values: FloatArray) -> FloatArray:
         """The array itself."""
