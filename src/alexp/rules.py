@@ -173,7 +173,8 @@ class UCB(Rule):
         return sqrt(2.0 + 0.25 * log(t)) if self.beta is None else self.beta
 
     def play(self, belief: Belief, round: Round) -> Play:
-        return Certain(belief.first_best(round, _upper_end(self.width(belief.n_told + 1)))[0])
+        beta = self.width(belief.n_told + 1)
+        return Certain(belief.first_best(round, lambda mean, std: mean + beta * std)[0])
 
 
 @dataclass(frozen=True)
