@@ -102,7 +102,7 @@ class StopReport:
     reason : why it is not certified; None if it is.
     between_candidates : on an Interval, by how much more a point between the candidates may be better; None where
         candidates are all there is, or where no bound is known (a Box, feature maps of one's own).
-    checked : whether the rewards were held against what was stated, see `check_models`.
+    checked : if certified, whether the rewards were held against what was stated, see `check_models`.
     rests_on : what a report that is no estimate rests on, as a clause.
     """
 
