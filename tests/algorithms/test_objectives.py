@@ -154,6 +154,9 @@ def test_there_is_no_single_best_and_each_objective_answers_for_itself():
     for call in (opt.best, opt.stop_report):
         with pytest.raises(SeveralObjectivesError, match=r"pareto\(\) lists the best compromises"):
             call()
+    for call in (opt.plausible_models, opt.check_models, lambda: opt.confidence(FRAME.iloc[3])):
+        with pytest.raises(SeveralObjectivesError, match=r"about one objective; objective\('yield'\) answers"):
+            call()
     again = alexp.EvidenceMixture.from_dict(json.loads(json.dumps(opt.to_dict())))
     assert again.to_dict() == opt.to_dict(), "each objective has grids of its own"
     own, other = opt.objective("yield"), opt.objective("waste")

@@ -450,7 +450,9 @@ def test_several_objectives_cost_and_budget(http):
     assert [one["trial"] for one in got["pareto"]] == [0, 1]
     lines = checked(answers.Trials, http.get(f"{path}/trials").json())["trials"]
     assert lines[2]["reward"] == {"yield": 51.0, "waste": 9.0}
-    assert http.get(f"{path}/best").json()["type"] == "urn:alexp:several-objectives"
+    for route in ("best", "check-models", "plausible-models"):
+        assert http.get(f"{path}/{route}").json()["type"] == "urn:alexp:several-objectives"
+    assert http.get(f"{path}/view").json()["check"] is None
     spent = sum(one["x"]["price"] for one in asked)
     left = http.get(path).json()["money"]["left"]
     assert left == 12.5 - spent

@@ -311,7 +311,8 @@ class Certified(Algorithm):
         fraction("delta", delta)
         certifier, check = self._certify(), self.check_models(delta)
         if check.contradicted:
-            raise NotCertified(check.verdict)
+            constant = certifier.lacking(delta)
+            raise NotCertified(check.verdict if constant is None else f"{check.verdict}: {constant}")
         made = self._cached((what, delta), lambda: make(certifier))
         if (reason := self._withheld(delta)) is not None:
             raise NotCertified(reason)
@@ -323,24 +324,24 @@ class Certified(Algorithm):
     def _credible(self, round_: Round, position: int, delta: float) -> tuple[float, IntArray]:
         """The gap by an estimate, and the likeliest models with 1 - delta of the probability.
 
-        Where the rewards contradict what was stated, so do they what an algorithm makes of it: then the estimate is
-        one that needs no statements.
+        Where numbers were stated and nothing can be certified, rewards mostly contradict them, and so what an algorithm
+        makes of them: then the estimate is one that needs no statements.
         """
         from scipy.special import stdtrit  # slow to import, and needed here only
 
-        contradicted = self.certifies and self.models.is_listable
-        belief = Certified._predictive(self, round_) if contradicted else self._predictive(round_)
-        quantile = float(stdtrit(self.n_told + 2.0, 1.0 - delta / 2.0))
+        listable, can_read = self.models.is_listable, self.log_features != "none"
+        free = missing(self.stated) is None and self.not_certified is None and listable and can_read
+        belief = Certified._predictive(self, round_) if free else self._predictive(round_)
+        gap = self._gap(belief, position, float(stdtrit(self.n_told + 2.0, 1.0 - delta / 2.0)))
+        if not listable:
+            return gap, np.empty(0, dtype=np.int64)
         subject: object = self
-        if not self.models.is_listable:
-            return self._gap(self._predictive(round_), position, quantile), np.empty(0, dtype=np.int64)
-        own = offers(subject, WeighsModels) and not contradicted
-        q = subject.probabilities if own and offers(subject, WeighsModels) else belief.probabilities
+        q = subject.probabilities if offers(subject, WeighsModels) and not free else belief.probabilities
         if q is None:
-            return self._gap(belief, position, quantile), self._numbers()
+            return gap, self._numbers()
         ranked = np.argsort(-q, kind="stable")
         needed = int(np.searchsorted(np.cumsum(q[ranked]), 1.0 - delta)) + 1
-        return self._gap(belief, position, quantile), np.sort(ranked[:needed])
+        return gap, np.sort(ranked[:needed])
 
     def _gap(self, belief: CrediblePrediction, position: int, quantile: float) -> float:
         """By how much another candidate may beat the one at `position`, within the range of rewards."""

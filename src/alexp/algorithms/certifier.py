@@ -27,7 +27,7 @@ from alexp.decision.widths import model_radii, model_radii_with_constant
 from alexp.estimation.checking import Ledger, Monitor, Rewards, next_look
 from alexp.estimation.credible import log_odds_of_a_constant, typical_norms
 from alexp.estimation.posteriors import Posteriors
-from alexp.estimation.shape import LeastSquares, ShapeLedger
+from alexp.estimation.shape import FIRST, LeastSquares, ShapeLedger
 from alexp.problem.bounds import NormBounds, curvature_bounds, norm_bounds
 from alexp.problem.candidates import CandidateTable, Choices
 from alexp.problem.domains import Domain, Interval
@@ -186,10 +186,13 @@ class Certifier(ABC):
         return log_odds_of_a_constant(self._models, norms, self.told.only(slice(t)))
 
     def withheld(self, delta: float) -> str | None:
-        """Why nothing should be certified although nothing is contradicted; None if nothing speaks against it.
+        """Why nothing should be certified although nothing is contradicted; None if nothing speaks against it."""
+        return self.lacking(delta)
 
-        Here: the rewards speak for a constant that the models lack. They are looked at whenever there are half as many
-        more.
+    def lacking(self, delta: float) -> str | None:
+        """That the rewards speak for a constant that the models lack; None if they do not.
+
+        They are looked at whenever there are half as many more.
         """
         if self._models.intercept:
             return None
@@ -405,11 +408,14 @@ class ShapeCertifier(Certifier):
         return PlausibleFits(local, ((ledger.fits(delta), ledger.radii(local, delta)),))
 
     def _too_few(self) -> NotCertified:
+        n, first = len(self.told), self._ledger.n_first or FIRST
+        if self._ledger.units is None and n >= FIRST:
+            return NotCertified(f"all {n} rewards are the same, which does not tell how large the noise is")
         widest = int(np.diff(self._models.offsets).max()) + int(self._models.intercept and not self._models.arm_blocks)
-        n, first = len(self.told), len(self.told) - self._ledger.n_counted
+        needed = max(first + 3, widest + 1 if self._size is None else 0)
         return NotCertified(
-            f"too few rewards: models that are not ruled out have up to {widest} coefficients, and there are {n} "
-            f"rewards, the first {first} of which fix units"
+            f"too few rewards, {n} so far: certificates begin after about {needed}, because the first {first} set "
+            f"units and models have up to {widest} coefficients"
         )
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from alexp.algorithms.assumptions import quietly
 from alexp.algorithms.base import CheckedTell, Direction, Noise, RandomState, RoundArguments, Shared
 from alexp.algorithms.certified import Certified
+from alexp.algorithms.certifier import Certifier
 from alexp.algorithms.log import TrialLog
 from alexp.algorithms.offer_log import LogFeatures
 from alexp.common.arrays import FloatArray, IntArray
@@ -495,6 +496,13 @@ class SeveralObjectives(Certified):
                 f"objective({self._measured[0]!r}) answers for one of them alone"
             )
         return super()._recommended_on(available, presented)
+
+    def _certify(self) -> Certifier:
+        if self.objectives is not None:
+            raise SeveralObjectivesError(
+                f"certificates are about one objective; objective({self._measured[0]!r}) answers for one of them alone"
+            )
+        return super()._certify()
 
     def arguments(self) -> State:
         out = super().arguments()

@@ -97,12 +97,12 @@ class StopReport:
     kind : "certified": holds with probability 1 - delta at every moment of the run, whatever the coefficients, if one
         of the models is true and the rest is as stated. "calibrated": holds with that probability at the moment one
         stops, whenever that is, on average over rewards of the kind that the models expect. "estimate": by the
-        algorithm's own posterior (by a mixture of all models in the units of the rewards, where it has none or the
-        rewards contradict what it was told), which may be wrong.
+        algorithm's own posterior (by a mixture of all models in the units of the rewards, where it has none, or where
+        numbers were stated and nothing is certified), which may be wrong.
     reason : why it is not certified; None if it is.
     between_candidates : on an Interval, by how much more a point between the candidates may be better; None where
         candidates are all there is, or where no bound is known (a Box, feature maps of one's own).
-    checked : whether the rewards were held against what was stated, see `check_models`.
+    checked : if certified, whether the rewards were held against what was stated, see `check_models`.
     rests_on : what a report that is no estimate rests on, as a clause.
     """
 

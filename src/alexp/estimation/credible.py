@@ -1,8 +1,8 @@
 """Estimates without statements: what to believe when nothing was stated, a missing constant, the size of the noise.
 
 `believe` is a mixture of all models in the units of the rewards themselves. Component (model j, ratio r): coefficients
-N(0, s^2 / mean_x ||phi_j||^2), noise variance r s^2, and s^2 integrated out, see `mixture.student`, with b0 the
-variance of the rewards told. Nothing of it is certified.
+N(0, s^2 / mean_x ||phi_j||^2), noise variance r s^2, and s^2 integrated out, see `StudentEvidence`, with b0 from
+`reward_unit`. Nothing of it is certified.
 
 `log_odds_of_a_constant` asks whether the rewards speak for a constant that the models lack. Rewards that lie around 50
 can be mimicked by models without a constant wherever an optimiser likes to look, so that nothing contradicts these;
@@ -21,7 +21,7 @@ from alexp.common.arrays import FloatArray, IntArray
 from alexp.estimation._shape_kernels import penalised
 from alexp.estimation.checking import Rewards
 from alexp.estimation.factory import posteriors
-from alexp.estimation.mixture.mixture import StudentEvidence
+from alexp.estimation.mixture.mixture import StudentEvidence, reward_unit
 from alexp.estimation.posteriors import CandidateMoments, Posteriors
 from alexp.estimation.shape import log_sum
 from alexp.problem.candidates import CandidateTable, Choices
@@ -72,8 +72,9 @@ def believe(
     """The mixture's belief about some choices, after at least one reward."""
     norms = typical_norms(models, candidates)
     norms = np.where(norms > 0.0, norms, 1.0)
-    # Where all rewards are equal the unit is so small that it counts nowhere, and not so small that sums overflow.
-    unit = max(float(np.var(told.rewards)), 1e-290 * float(np.mean(np.square(told.rewards))), 1e-300)
+    y = told.rewards
+    unit = reward_unit(float(np.var(y)) if np.ptp(y) > 0.0 else 0.0, float(y.mean()), 1.0)
+    unit = max(unit, 1e-290 * float(np.mean(np.square(y))), 1e-300)  # not so small that sums overflow
     cells: list[Posteriors] = []
     for ratio in _RATIOS:
         fits = posteriors(models, np.sqrt(ratio) * norms)

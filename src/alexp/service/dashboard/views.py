@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from alexp.algorithms.assumptions import NotCertified
+from alexp.algorithms.several import SeveralObjectivesError
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import Packable, State, jsonable
 from alexp.common.validation import count
@@ -339,7 +340,7 @@ def _check(study: Study, view: StudyView) -> State | None:
         return None
     try:
         check = study.check_models()
-    except (AttributeError, NotCertified):
+    except (AttributeError, NotCertified, SeveralObjectivesError):
         return None
     names, what, log = study.algorithm.models.names, labeller(study.algorithm), study.algorithm.log
     return {
