@@ -347,7 +347,8 @@ class Mixture:
 
         ``weights`` (cells, M) as :meth:`weights` has them; ``pending`` trials shrink the variances within components.
         """
-        mean, variance = self.grid.moments(weights, self.noise_variances, *self._divided(choices, pending))
+        where = (choices, pending) if self._units is None else self._divided(choices, pending)  # once in every ask
+        mean, variance = self.grid.moments(weights, self.noise_variances, *where)
         if hasattr(mean, "without"):  # values in parts, which are checked when they are reduced
             return mean, variance
         if not np.isfinite([mean.min(), mean.max(), variance.min(), variance.max()]).all():
