@@ -123,7 +123,7 @@ def test_coefficients_common_to_arms():
 def test_other_rewards_change_nothing(run, reward):
     trial = run.ask(context=contexts(1)[0])
     before = run.n_told
-    with pytest.raises(ValueError, match=r'reward must be 0 or 1 with likelihood="bernoulli"'):
+    with pytest.raises(ValueError, match=r'reward must be 0 or 1 with likelihood="bernoulli".*for other rewards'):
         run.tell(trial, reward)
     assert run.n_told == before
     run.tell(trial, 1.0)
@@ -133,6 +133,14 @@ def test_nothing_is_certified_and_the_reason_is_said(run):
     assert not run.certifies
     with pytest.raises(alexp.NotCertified, match=r'likelihood="bernoulli" has a logistic one'):
         run.plausible_models()
+
+
+def test_no_arm_is_better_by_more_than_one():
+    opt = alexp.EvidenceMixture(MODELS, ARMS, likelihood="bernoulli", random_state=0)
+    opt.tell(opt.ask(context=contexts(1)[0]), 1.0)
+    for restored in (opt, alexp.EvidenceMixture.from_dict(opt.to_dict())):
+        assert 0.5 < restored.stop_report(context=contexts(2)[1]).epsilon <= 1.0
+    assert "reward_range" not in opt.arguments()
 
 
 @pytest.mark.parametrize(
@@ -147,6 +155,8 @@ def test_nothing_is_certified_and_the_reason_is_said(run):
         ({"direction": "minimize"}, 'direction="maximize": tell 1 for what you want'),
         ({"goal": "best"}, 'goal="sum"'),
         ({"scale_grid": (0.0,)}, "scale_grid"),
+        ({"reward_range": (-1.0, 2.0)}, "reward_range cannot be used"),
+        ({"light": True}, "light cannot be used"),
     ],
 )
 def test_what_is_refused(options, words):

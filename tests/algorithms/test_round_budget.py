@@ -71,6 +71,8 @@ def test_price_by_the_formula():
     assert purse.left == 3.0
     assert purse.price(np.array([0.25, 1.0, 4.0]), spread=2.0) == pytest.approx(2.0 / 0.75 * exp(-3.0 * 3.0 / unit))
     assert purse.price(np.array([0.25, 0.5]), spread=2.0) == 0.0
+    assert purse.price(np.array([1.0, 4.0]), spread=2.0) == pytest.approx(2.0 / 3.0 * exp(-3.0 * 3.0 / unit))
+    assert purse.price(np.array([1.0, 1.0]), spread=2.0) == 0.0
     assert purse.allows(np.array([3.0, 3.1])).tolist() == [True, False]
 
 
@@ -166,6 +168,15 @@ def test_costs_of_new_candidates_are_a_feature():
     with pytest.raises(ValueError, match="this round costs 3 at least, and 1 can be paid"):
         opt.ask(2, features=np.array([[0.0, 0.0, 0.0, 0.5], [0.0, 0.0, 0.0, 3.0]]))
     assert opt.n_asked == 100
+
+
+def test_what_was_saved_pays_for_rounds_in_which_all_is_dear():
+    models = alexp.ModelClass.from_blocks({"quality": 3, "price": 1})
+    opt = alexp.EvidenceMixture(models, alexp.Candidates(), cost="price", budget=1.0, random_state=1)
+    for price in (0.1, 0.1, 0.1, 1.5):
+        opt.tell(opt.ask(features=np.array([[1.0, 0.0, 0.0, price], [0.0, 1.0, 0.0, price]])), price)
+    assert opt.spent == pytest.approx(1.8)
+    assert np.isfinite(opt.policy(features=np.array([[1.0, 0.0, 0.0, 1.2], [0.0, 1.0, 0.0, 1.6]]))).all()
 
 
 def test_a_budget_that_never_binds_changes_nothing():

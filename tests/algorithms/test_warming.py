@@ -59,3 +59,21 @@ def test_agents_of_the_users_own_are_not_asked():
     models, domain = alexp.ModelClass.legendre(degree=3, size=2), alexp.Interval(-1.0, 1.0, resolution=23)
     warm_up(alexp.ALExp(models, domain, agents=agent, random_state=0))
     assert agent.asked == 0
+
+
+def test_arms_with_costs_are_warmed_one_kind_of_model_and_rewards_after_the_other():
+    arms = alexp.Arms(["small", "large"])
+    kinds = [
+        alexp.EvidenceMixture(
+            alexp.ModelClass.per_arm({"length": [0], "topic": [1, 2]}, arms, correlation=correlation),
+            arms,
+            likelihood=likelihood,
+            cost=[0.1, 0.5],
+            budget=0.2,
+            random_state=0,
+        )
+        for correlation in (0.0, 0.5)
+        for likelihood in ("gaussian", "bernoulli")
+    ]
+    assert all(warm_up(kind) > 0.0 for kind in kinds)
+    assert all(warm_up(kind) == 0.0 for kind in kinds)

@@ -1,6 +1,7 @@
 """Logs of this library's own runs, from `log_frame` to an interval, and back by `observe`."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import alexp
@@ -49,6 +50,29 @@ def test_a_policy_that_has_learnt_from_the_log_is_warned_of():
         ope.ips(log, opt)
 
 
+@pytest.mark.parametrize("log_features", ["chosen", "all"])
+def test_a_stored_log_says_the_same_and_a_csv_file_is_refused(tmp_path, log_features):
+    arms = alexp.Arms(["small", "large"])
+    models = alexp.ModelClass.per_arm({"length": ["length"], "topic": ["topic"]}, arms)
+    opt = alexp.EvidenceMixture(models, arms, floor=0.3, log_features=log_features, random_state=0)
+    for t, (length, topic) in enumerate(np.random.default_rng(0).standard_normal((30, 2))):
+        trial = opt.ask(context={"length": length, "topic": topic}, available=["large"] if t == 4 else None)
+        if t % 5:
+            opt.tell(trial, float(topic > 0.0))
+    frame, path = opt.log_frame(), tmp_path / "log.json"
+    frame.to_json(path, orient="records")
+    log, stored = (ope.Log.from_frame(one) for one in (frame, pd.read_json(path, orient="records")))
+    assert stored.contexts[3] == pytest.approx(log.contexts[3])
+    assert stored.available == log.available
+    assert (stored.features is None) == (log_features != "all")
+    found, again = (ope.verdict(one, ["large"] * 30) for one in (log, stored))
+    assert again.value == pytest.approx(found.value)
+    assert again.running_lower == pytest.approx(found.running_lower)
+    frame.to_csv(tmp_path / "log.csv", index=False)
+    with pytest.raises(TypeError, match=r"column 'ids' of frame holds text.*to_json"):
+        ope.Log.from_frame(pd.read_csv(tmp_path / "log.csv"))
+
+
 def test_chosen_features_are_not_enough_for_dr():
     opt, _ = own_run("mixture", 20, 5)
     log = ope.Log.from_frame(opt.log_frame())
@@ -59,7 +83,7 @@ def test_chosen_features_are_not_enough_for_dr():
 def test_deterministic_logs_are_refused():
     opt, _ = own_run("linucb", 40, 0)
     log = ope.Log.from_frame(opt.log_frame())
-    with pytest.raises(ope.NoOverlapError, match="every propensity is 1"):
+    with pytest.raises(ope.NoOverlapError, match="every propensity is 1.*floor"):
         ope.ips(log, [np.full(n, 1.0 / n) for n in log.n])
 
 

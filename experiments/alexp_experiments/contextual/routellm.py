@@ -181,8 +181,6 @@ def entrants(prompts: Prompts) -> dict[str, Callable[[int], Router]]:
         "all sets and unions": right,
         **{f"{name} alone": {"sets": [name], **right} for name in sets},
         "correlated arms": {"correlation": CORRELATION, **right},
-        "ucb": {"rule": "ucb", **right},
-        "correlated arms, ucb": {"correlation": CORRELATION, "rule": "ucb", **right},
         "LinUCB": {"union": True, **linucb},
         "Thompson": {"union": True, "rule": "thompson"},
         "Thompson, logistic": {"union": True, "rule": "thompson", **right},

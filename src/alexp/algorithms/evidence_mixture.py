@@ -16,6 +16,7 @@ from alexp.algorithms.base import (
     Direction,
     Observation,
     RoundArguments,
+    check_reward,
 )
 from alexp.algorithms.grids import check_forget, check_multiples, grid, levels_and_scales
 from alexp.algorithms.several import GRIDS, Cost, SeveralObjectives, SharedByObjective
@@ -39,6 +40,7 @@ from alexp.problem.matrices import Matrices
 from alexp.problem.models import ModelClass
 from alexp.problem.objectives import Reward, Value
 from alexp.problem.plates import UpperBounds
+from alexp.problem.ranges import RewardRange
 from alexp.rules import NARROW, HypervolumeImprovement, Matching, Rule, RuleName, Score, rule_named
 from alexp.table.posed import posed
 from alexp.table.table import Table
@@ -531,14 +533,15 @@ class EvidenceMixture(SeveralObjectives):
         grids = noise_grid is not None or scale_grid is not None
         if others and (grids or ratio_grid is not None or light):
             raise ValueError(f"{', '.join(GRIDS)} and light are for one measured objective; leave them out")
-        if light and (None in (self.stated.noise_std, self._bound) or grids):
-            raise ValueError(
-                "light means one noise level and one scale; state noise_std and reward_bound, and give neither grid"
-            )
         known = self.stated.noise_std is not None
         if self.likelihood == "bernoulli":
             self._check_bernoulli(noise_grid, ratio_grid, light)
+            self.reward_range = RewardRange(0.0, 1.0)
             self.scale_grid = grid("scale_grid", SCALES if scale_grid is None else scale_grid)
+        elif light and (None in (self.stated.noise_std, self._bound) or grids):
+            raise ValueError(
+                "light means one noise level and one scale; state noise_std and reward_bound, and give neither grid"
+            )
         elif self._in_ratios:
             self.ratio_grid = ratios_of(ratio_grid, known, grids)
         else:
@@ -559,6 +562,7 @@ class EvidenceMixture(SeveralObjectives):
         """Raise where rewards that are 0 or 1 cannot be learned, or something about their noise was stated."""
         stated: dict[str, object] = {**self.stated._asdict(), "noise": self.noise, "forget": self.forget}
         stated |= {"noise_grid": noise_grid, "ratio_grid": ratio_grid, "light": light or None}
+        stated["reward_range"] = self.reward_range
         if given := [name for name, value in stated.items() if value is not None]:
             raise ValueError(f'{", ".join(given)} cannot be used with likelihood="bernoulli"; leave it out')
         if self.goal != "sum" or self.objectives is not None or self.direction != "maximize":
@@ -569,13 +573,21 @@ class EvidenceMixture(SeveralObjectives):
 
     def arguments(self) -> State:
         out = super().arguments()
-        return out if self.likelihood == "gaussian" else out | {"likelihood": self.likelihood}
+        if self.likelihood == "bernoulli":
+            out |= {"likelihood": self.likelihood}
+            del out["reward_range"]  # is known
+        return out
 
     def check_reward(self, reward: Reward) -> Value:
         """A reward as a float; 0 or 1 where the likelihood is "bernoulli"."""
-        value = super().check_reward(reward)
-        if self.likelihood == "bernoulli" and value not in (0.0, 1.0):
-            raise ValueError(f'reward must be 0 or 1 with likelihood="bernoulli", got {value:g}')
+        if self.likelihood == "gaussian":
+            return super().check_reward(reward)
+        value = check_reward(reward)
+        if value not in (0.0, 1.0):
+            raise ValueError(
+                f'reward must be 0 or 1 with likelihood="bernoulli", got {value:g}; for other rewards leave likelihood '
+                "out"
+            )
         return value
 
     @property

@@ -47,8 +47,9 @@ def warm_up(algorithm: Algorithm) -> float:
 def _kind(algorithm: Algorithm) -> Hashable:
     """What decides which compiled functions are called, and with which types."""
     models = algorithm.models
-    problem = (models.n_models, models.n_columns, models.dimension, models.intercept, models.subset_size)
-    settings = tuple(_trait(getattr(algorithm, name)) for name in algorithm.settings)
+    sizes = (models.n_models, models.n_columns, models.dimension, models.subset_size, models.arm_blocks)
+    problem = (*sizes, models.intercept)
+    settings = tuple((name, _trait(value)) for name, value in algorithm.arguments().items())
     return type(algorithm), problem, algorithm.domain.n_candidates, algorithm.reward_bound, settings
 
 
@@ -64,7 +65,8 @@ def _fresh(algorithm: Algorithm) -> Algorithm:
         models, domain = models.head(_ROWS), FiniteSet(np.arange(_ROWS))
     plain = algorithm.of_first_objective()
     arguments: State = {name: _own_copy(value) for name, value in plain.arguments().items()}
-    arguments.pop("reward_range", None)  # rewards are made up
+    for stated in ("reward_range", "cost", "budget"):  # rewards are made up, and so are arms and rows
+        arguments.pop(stated, None)
     return type(algorithm)(models, domain, random_state=0, **arguments)
 
 

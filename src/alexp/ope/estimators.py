@@ -681,7 +681,7 @@ def check_overlap(name: str, found: Ragged, log: Log) -> None:
     if sure.any() and np.array_equal(sure, open_):
         raise NoOverlapError(
             "every propensity is 1: the logger was deterministic, so the log cannot evaluate other actions. Log with a "
-            "rule that explores (Thompson sampling, or gamma > 0)"
+            "rule that explores, such as EvidenceMixture(floor=0.1)"
         )
     other = sure & (found.at(log.index) < 1.0 - 1e-9)
     if other.any():

@@ -362,6 +362,12 @@ def _frame_columns(frame: pd.DataFrame, domain: Domain | None, n: object) -> dic
     missing = [name for name in FRAME_COLUMNS if name not in frame]
     if missing:
         raise ValueError(f"frame needs the columns {', '.join(FRAME_COLUMNS)}; {', '.join(missing)} are missing")
+    for name in ("ids", "available", "features", "row", "probabilities"):
+        if name in frame and any(isinstance(value, str) for value in frame[name]):
+            raise TypeError(
+                f"column {name!r} of frame holds text, as a CSV file makes of lists: keep the frame with "
+                'to_json(orient="records"), or drop the column'
+            )
     columns: dict[str, Action] = {
         "rewards": frame["reward"].to_numpy(dtype=np.float64, na_value=np.nan),
         "propensities": frame["propensity"].to_numpy(dtype=np.float64, na_value=np.nan),
@@ -376,8 +382,8 @@ def _frame_columns(frame: pd.DataFrame, domain: Domain | None, n: object) -> dic
         ("probabilities", "probabilities"),
     ):
         columns[argument] = _whole_column(frame, name)
-    if "available" in frame and any(positions is not None for positions in frame["available"]):
-        columns["available"] = list(frame["available"])
+    if "available" in frame and any(positions is not None for positions in _entries(frame, "available")):
+        columns["available"] = _entries(frame, "available")
     return columns | _frame_features(frame)
 
 
@@ -404,8 +410,13 @@ def _whole_column(frame: pd.DataFrame, name: str) -> list[Action] | None:
     """A column as a list; None if it does not exist or has gaps."""
     if name not in frame or not len(frame):
         return None
-    values = list(frame[name])
+    values = _entries(frame, name)
     return None if any(value is None for value in values) else values
+
+
+def _entries(frame: pd.DataFrame, name: str) -> list[Action]:
+    """A column as a list, with None for what is missing; files bring that back as NaN."""
+    return [None if isinstance(value, float) and np.isnan(value) else value for value in frame[name]]
 
 
 def feed(log: Log, opt: Action) -> int:

@@ -10,9 +10,9 @@ lambda_t x cost, with a dual variable that follows what is left:
     lambda_t = S / (c_+ - c_min) x exp(-3 R_t / theta_t),     theta_t = c_max + sqrt(b c_max t),
 
 S the range of the rewards so far, c_min and c_max the least and the largest cost of the round, c_+ the least one above
-b. With an empty purse no gain of at most S pays for a candidate of more than b. For constant S and theta these are
-multiplicative steps on the Lagrangian dual, lambda_{t+1} = lambda_t exp(3 (c_t - b) / theta). docs/budgets.md has the
-bounds. The price is a function of the log: asks leave nothing behind but their trials.
+b and c_min. With an empty purse no gain of at most S pays for a candidate of more than b. For constant S and theta
+these are multiplicative steps on the Lagrangian dual, lambda_{t+1} = lambda_t exp(3 (c_t - b) / theta). docs/budgets.md
+has the bounds. The price is a function of the log: asks leave nothing behind but their trials.
 """
 
 from __future__ import annotations
@@ -77,9 +77,10 @@ class RoundPurse(NamedTuple):
 
     def price(self, costs: FloatArray, spread: float) -> float:
         """lambda_t, in rewards per cost, from the costs of all candidates of the round and the range of rewards."""
-        dear = costs[costs > self.budget]
-        if not dear.size:  # whatever is played can be paid again
+        least = float(costs.min())
+        dear = costs[costs > max(self.budget, least)]
+        if not dear.size:  # whatever is played can be paid again, or costs the same
             return 0.0
         most = float(dear.max())
         unit = most + sqrt(self.budget * most * self.rounds)
-        return spread / float(dear.min() - costs.min()) * exp(-_STEP * self.left / unit)
+        return spread / (float(dear.min()) - least) * exp(-_STEP * self.left / unit)

@@ -369,22 +369,19 @@ class LogitGrid(MergedGrid):
         self, weights: FloatArray, variances: FloatArray, choices: Choices, pending: Pending, least: float
     ) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
         """As for other grids, of the probability of a reward."""
+        members, shares, mean, variance = self.logits(weights, choices, pending, least)
+        return members, shares, *probabilities(mean, variance)
+
+    def logits(
+        self, weights: FloatArray, choices: Choices, pending: Pending, least: float
+    ) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
+        """The same of the logit."""
         members = np.flatnonzero(weights.ravel() > least)
         shares = weights.ravel()[members]
         mean, variance = np.empty((2, members.size, len(choices)))
         for places, logits, roots in self._logits(members, choices, pending):
             mean[:, places], variance[:, places] = logits, np.einsum("cnd,cnd->cn", roots, roots)
-        mean, variance = probabilities(mean, variance)
         return members, shares / shares.sum(), mean, variance
-
-    def logits(self, weights: FloatArray, choices: Choices) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Shares (K,) of the components that matter, means and deviations of their logits (K, n)."""
-        members = np.flatnonzero(weights.ravel() > self.negligible)
-        shares = weights.ravel()[members]
-        mean, deviation = np.empty((2, members.size, len(choices)))
-        for places, logits, roots in self._logits(members, choices):
-            mean[:, places], deviation[:, places] = logits, np.sqrt((roots**2).sum(axis=2))
-        return shares / shares.sum(), mean, deviation
 
     def n_normals(self, model: int) -> int:
         """One for each coefficient of each arm, those that a model does not have included."""
@@ -450,9 +447,9 @@ class BernoulliMixture(Mixture):
 
     def interval(self, weights: FloatArray, choices: Choices, level: float) -> tuple[FloatArray, FloatArray]:
         """Quantiles of the probability of a reward: those of the logit, which is a mixture of Gaussians."""
-        where = choices if self._units is None else self._divided(choices)[0]
-        shares, centres, scales = self.grid.logits(weights, where)
-        low, high = (quantile(share, shares, centres, scales, inf) for share in sides(level))
+        parts = self.grid.logits(weights, *self._divided(choices), self.grid.negligible)
+        _, shares, centres, variances = parts
+        low, high = (quantile(share, shares, centres, np.sqrt(variances), inf) for share in sides(level))
         return sigmoid(low), sigmoid(high)
 
     def _chances(
@@ -461,7 +458,7 @@ class BernoulliMixture(Mixture):
         """The best logit is the best, unless there is a price: then shares of draws of probabilities less the price."""
         if price is None:
             return super()._chances(weights, choices, rng, price)
-        where = choices if self._units is None else self._divided(choices)[0]
+        where, _ = self._divided(choices)
         counts = optimality.evenly(weights.ravel(), optimality.LINES, rng.random())
         mean, roots = self.grid.roots(0, members := np.flatnonzero(counts), where)  # counted through all cells
         which = np.repeat(np.arange(members.size), counts[members])

@@ -211,7 +211,8 @@ class Mixture:
 
     def _divided(self, choices: Choices, pending: Pending = NOTHING) -> tuple[Choices, Pending]:
         """Choices and pending trials with columns in their units; the choices of the last call are kept."""
-        assert self._units is not None
+        if self._units is None:
+            return choices, pending
         if self._last is None or self._last[0] is not choices:
             self._last = choices, Choices(choices.indices, choices.table / self._units[:, None])
         if pending:
@@ -346,7 +347,7 @@ class Mixture:
 
         ``weights`` (cells, M) as :meth:`weights` has them; ``pending`` trials shrink the variances within components.
         """
-        where = (choices, pending) if self._units is None else self._divided(choices, pending)
+        where = (choices, pending) if self._units is None else self._divided(choices, pending)  # once in every ask
         mean, variance = self.grid.moments(weights, self.noise_variances, *where)
         if hasattr(mean, "without"):  # values in parts, which are checked when they are reduced
             return mean, variance
@@ -360,13 +361,11 @@ class Mixture:
         self, weights: FloatArray, choices: Choices, pending: Pending = NOTHING, least: float = 1e-12
     ) -> Iterator[Component]:
         """The components of weight above ``least`` one by one; shares sum to one."""
-        where = (choices, pending) if self._units is None else self._divided(choices, pending)
-        return self.grid.components(weights, self.noise_variances, *where, least)
+        return self.grid.components(weights, self.noise_variances, *self._divided(choices, pending), least)
 
     def values(self, weights: FloatArray, choices: Choices, pending: Pending, least: float) -> ComponentValues:
         """The same all at once, for few choices, which have something pending or a reward."""
-        where = (choices, pending) if self._units is None else self._divided(choices, pending)
-        out = self.grid.values(weights, self.noise_variances, *where, least)
+        out = self.grid.values(weights, self.noise_variances, *self._divided(choices, pending), least)
         if not (np.isfinite(out.mean).all() and np.isfinite(out.variance).all()):
             for part in self.components(weights, choices, pending, least):
                 part.check()
@@ -401,7 +400,7 @@ class Mixture:
         The constant of an intercept, common to all candidates, is left out.
         """
         normals = rng.standard_normal(self.grid.n_normals(model))
-        where = choices if self._units is None else self._divided(choices)[0]
+        where, _ = self._divided(choices)
         return self.grid.draw(cell, model, where, normals, float(np.sqrt(self.noise_variances[cell, model])))
 
     def chances(
@@ -430,7 +429,7 @@ class Mixture:
         offset, stretches = rng.random(), self._stretches(rng, optimality.LINES)
         normals = rng.standard_normal((optimality.LINES, dimension))
         deviations = np.sqrt(self.noise_variances)
-        where = choices if self._units is None else self._divided(choices)[0]
+        where, _ = self._divided(choices)
         return optimality.by_lines(self.grid, weights, deviations, where, normals, stretches, offset, price)
 
     def _stretches(self, rng: np.random.Generator, n: int) -> FloatArray:
@@ -579,7 +578,7 @@ class StudentMixture(Mixture):
         normals = rng.standard_normal(self.grid.n_normals(model))
         shape = self._evidence.shape
         noise = self.noise_variances[cell, model] * shape / rng.standard_gamma(shape)
-        where = choices if self._units is None else self._divided(choices)[0]
+        where, _ = self._divided(choices)
         return self.grid.draw(cell, model, where, normals, float(np.sqrt(noise)))
 
     def _stretches(self, rng: np.random.Generator, n: int) -> FloatArray:
