@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from alexp.cli import app
-from alexp_experiments.board import board, tables
+from alexp_experiments.board import board, memory, tables
 from alexp_experiments.board.tables import ListedTable, listed_tables
 from alexp_experiments.comparison.tables import arylation, contest
 from alexp_experiments.comparison.tables.data import ARYLATION, RealScenario, load_table
@@ -202,3 +202,35 @@ def test_a_quick_board(folder, tmp_path, monkeypatch):
     again = CliRunner().invoke(app, ["board", "--stored", "--out", str(tmp_path)])
     assert again.exit_code == 0, again.output
     assert (tmp_path / "board.md").read_text() == page
+
+
+@pytest.mark.parametrize(("protocol", "heading"), [("coverage", "## Coverage"), ("memory", "## Memory")])
+def test_a_page_has_what_was_played(folder, tmp_path, monkeypatch, protocol, heading):
+    own = [listed(folder, "buchwald_z", coverage=True)]
+    monkeypatch.setattr(tables, "listed_tables", lambda role: own)
+    monkeypatch.setattr(memory, "SCENARIOS", [one for one in memory.SCENARIOS if one.table == ARYLATION])
+    monkeypatch.delenv("ALEXP_TABLES", raising=False)
+    monkeypatch.delenv("ALEXP_BOARD", raising=False)
+    arguments = ["board", "--quick", "--tables", str(folder), "--out", str(tmp_path), "--workers", "1"]
+    arguments += ["--protocols", protocol, "--players", "random", "--cache", str(tmp_path / "cache")]
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 0, done.output
+    page = (tmp_path / "board.md").read_text()
+    known = [
+        line for line in page.splitlines() if line in ("## Summed reward", "## Coverage", "## Plates", "## Memory")
+    ]
+    assert known == [heading]
+
+
+def test_tuning_plays_the_protocols_that_are_named(folder, tmp_path, monkeypatch):
+    own = [listed(folder, "hill"), listed(folder, "buchwald_z", coverage=True)]
+    monkeypatch.setattr(tables, "listed_tables", lambda role: own)
+    arguments = ["board", "--quick", "--tune", "--tables", str(folder), "--workers", "1", "--players", "random"]
+    arguments += ["--cache", str(tmp_path / "cache")]
+    done = CliRunner().invoke(app, [*arguments, "--protocols", "coverage"])
+    assert done.exit_code == 0, done.output
+    assert "buchwald_z" in done.output
+    assert "hill" not in done.output
+    wrong = CliRunner().invoke(app, [*arguments, "--protocols", "sums"])
+    assert wrong.exit_code == 2
+    assert "got 'sums'" in wrong.output
