@@ -159,20 +159,6 @@ def test_the_best_model_in_hindsight_has_the_largest_coverage():
     assert set(board.played(more.reset_index(drop=True), board.COVERED, ["x"])["model"]) == {"m"}
 
 
-def test_runs_of_slow_rivals_are_taken_over_once(tmp_path):
-    rows = {"rounds": 100, "plate": 1, "repeats": False, "goal": "sum", "table": "x", "model": "m", "seed": [1, 2]}
-    old = pd.DataFrame({**rows, "entrant": [board.BOTORCH, "random"], "regret": [5.0, 6.0]})
-    board.keep_runs(old, tmp_path / "real-tables.csv", "", board.KEY)
-    board.adopt(tmp_path)
-    board.adopt(tmp_path)
-    kept = board.stored_runs(tmp_path / board.RUNS, "")
-    assert list(kept["entrant"]) == [board.BOTORCH]
-    newer = kept.assign(regret=1.0)
-    board.keep_runs(newer, tmp_path / board.RUNS, "", board.KEY)
-    board.adopt(tmp_path)
-    assert list(board.stored_runs(tmp_path / board.RUNS, "")["regret"]) == [1.0]
-
-
 def test_a_quick_board(folder, tmp_path, monkeypatch):
     own = [
         listed(folder, "hill"),

@@ -37,7 +37,6 @@ from alexp_experiments.comparison.tables.report import (
     BEST_OF_ONE,
     OURS,
     PLATES,
-    RUNS as COMPARED,
     Summed,
     Sweep,
     add_arylation,
@@ -49,7 +48,7 @@ from alexp_experiments.comparison.tables.report import (
     regret_ratio,
     tables_in,
 )
-from alexp_experiments.core.cache import keep_runs, merged, stored_runs
+from alexp_experiments.core.cache import keep_runs, stored_runs
 from alexp_experiments.core.prose import Prose
 from alexp_experiments.core.statistics import estimate
 
@@ -135,7 +134,6 @@ def play(
     protocols: Sequence[str] = PROTOCOLS,
 ) -> list[str]:
     """Play protocols and add the runs to those in `out`; names of the tables that no folder has."""
-    adopt(out)
     found = {table.name: table.found_in(folders) for table in tables}
     for protocol in (SUM, COVERED):
         own = tables_of(protocol, tables) if protocol.name in protocols else []
@@ -145,18 +143,6 @@ def play(
     if PLATES_OF_FIVE in protocols:
         add_arylation(size.plates, FIRST_SEED, size.rounds or arylation.EXPERIMENTS, sweep, out)
     return [name for name, source in found.items() if source is None]
-
-
-def adopt(out: Path) -> None:
-    """Take over the runs of slow rivals on the same tables and seeds from `alexp compare`, if `out` has any."""
-    if not (out / COMPARED).exists():
-        return
-    old = stored_runs(out / COMPARED, COMMAND)
-    old = old[old["entrant"].isin(SLOW) & (old["goal"] == "sum") & (old["rounds"] == 100) & ~old["repeats"]]
-    if (out / RUNS).exists():
-        old = merged(old, stored_runs(out / RUNS, COMMAND), KEY)
-    if len(old):
-        keep_runs(old, out / RUNS, COMMAND, KEY)
 
 
 # -- the page --------------------------------------------------------------------------------------------------------
@@ -193,7 +179,7 @@ def board_report(runs: pd.DataFrame, plates: pd.DataFrame | None, tables: Sequen
         parts.append(PROSE.line("coverage", seeds=_seeds(covered), table=_coverage(covered)))
     if plates is not None:
         parts.append(PROSE.line("plates", seeds=_span(plates["seed"]), table=_plates(plates)))
-    parts += [PROSE.line("rivals"), PROSE.line("tables", tables=_sources(tables))]
+    parts += [PROSE.line("rivals"), PROSE.line("tried"), PROSE.line("tables", tables=_sources(tables))]
     return "\n\n".join(parts) + "\n"
 
 
@@ -366,7 +352,7 @@ def write_pages(tables: Sequence[ListedTable], out: Path) -> Iterator[Path]:
     runs = pd.DataFrame(columns=_COLUMNS) if is_empty else stored_runs(out / RUNS, COMMAND)
     plates = stored_runs(out / PLATES, COMMAND) if (out / PLATES).exists() else None
     runs = runs[runs["entrant"].isin(list(TABLE_ENTRANTS))]
-    runs = runs.assign(coverage=pd.to_numeric(runs["coverage"], errors="coerce"))  # unknown of runs taken over
+    runs = runs.assign(coverage=pd.to_numeric(runs["coverage"], errors="coerce"))  # unknown of some rivals
     names = [table.name for table in tables]
     for protocol in (SUM, COVERED):
         if len(own := played(runs, protocol, names)):
