@@ -13,7 +13,6 @@ from alexp.common.validation import did_you_mean
 from alexp.common.warning import caution
 from alexp.problem.domains import Domain, FiniteSet
 from alexp.problem.models import ModelClass
-from alexp.table.chemistry import respelled
 from alexp.table.columns import Column, Options, Reading
 from alexp.table.encoding import (
     Arrivals,
@@ -199,6 +198,8 @@ def _check_units(table: Table, columns: Mapping[str, Column], encoding: Encoding
 
 def _check_spelling(table: Table, domain: FiniteSet) -> None:
     """Raise if a molecule that is there already is spelled in another way."""
+    from alexp.table.chemistry import respelled
+
     for column in table._columns:
         if column.kind == "SMILES":
             for row, other in enumerate(respelled(column.cells, domain.candidates[column.name])):

@@ -19,7 +19,6 @@ from alexp.problem.matrices import Matrices
 from alexp.problem.memory_models import memories_of
 from alexp.problem.models import ModelClass
 from alexp.table.arrivals import encoding_of
-from alexp.table.chemistry import respelled
 from alexp.table.columns import BLANK, Column, Options, Stated, number_column, understand, yes_or_no
 from alexp.table.encoding import (
     Arrivals,
@@ -163,6 +162,8 @@ def _spelled_as_known(column: Column, domain: FiniteSet) -> Column:
     """Molecules as the table spells them; other columns as they are."""
     if column.kind != "SMILES":
         return column
+    from alexp.table.chemistry import respelled
+
     return replace(column, cells=respelled(column.cells, domain.candidates[column.name]))
 
 
