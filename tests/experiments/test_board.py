@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from alexp.cli import app
-from alexp_experiments.board import board, tables
+from alexp_experiments.board import board, memory, tables
 from alexp_experiments.board.tables import ListedTable, listed_tables
 from alexp_experiments.comparison.tables import arylation, contest
 from alexp_experiments.comparison.tables.data import ARYLATION, RealScenario, load_table
@@ -159,20 +159,6 @@ def test_the_best_model_in_hindsight_has_the_largest_coverage():
     assert set(board.played(more.reset_index(drop=True), board.COVERED, ["x"])["model"]) == {"m"}
 
 
-def test_runs_of_slow_rivals_are_taken_over_once(tmp_path):
-    rows = {"rounds": 100, "plate": 1, "repeats": False, "goal": "sum", "table": "x", "model": "m", "seed": [1, 2]}
-    old = pd.DataFrame({**rows, "entrant": [board.BOTORCH, "random"], "regret": [5.0, 6.0]})
-    board.keep_runs(old, tmp_path / "real-tables.csv", "", board.KEY)
-    board.adopt(tmp_path)
-    board.adopt(tmp_path)
-    kept = board.stored_runs(tmp_path / board.RUNS, "")
-    assert list(kept["entrant"]) == [board.BOTORCH]
-    newer = kept.assign(regret=1.0)
-    board.keep_runs(newer, tmp_path / board.RUNS, "", board.KEY)
-    board.adopt(tmp_path)
-    assert list(board.stored_runs(tmp_path / board.RUNS, "")["regret"]) == [1.0]
-
-
 def test_a_quick_board(folder, tmp_path, monkeypatch):
     own = [
         listed(folder, "hill"),
@@ -202,3 +188,35 @@ def test_a_quick_board(folder, tmp_path, monkeypatch):
     again = CliRunner().invoke(app, ["board", "--stored", "--out", str(tmp_path)])
     assert again.exit_code == 0, again.output
     assert (tmp_path / "board.md").read_text() == page
+
+
+@pytest.mark.parametrize(("protocol", "heading"), [("coverage", "## Coverage"), ("memory", "## Memory")])
+def test_a_page_has_what_was_played(folder, tmp_path, monkeypatch, protocol, heading):
+    own = [listed(folder, "buchwald_z", coverage=True)]
+    monkeypatch.setattr(tables, "listed_tables", lambda role: own)
+    monkeypatch.setattr(memory, "SCENARIOS", [one for one in memory.SCENARIOS if one.table == ARYLATION])
+    monkeypatch.delenv("ALEXP_TABLES", raising=False)
+    monkeypatch.delenv("ALEXP_BOARD", raising=False)
+    arguments = ["board", "--quick", "--tables", str(folder), "--out", str(tmp_path), "--workers", "1"]
+    arguments += ["--protocols", protocol, "--players", "random", "--cache", str(tmp_path / "cache")]
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 0, done.output
+    page = (tmp_path / "board.md").read_text()
+    known = [
+        line for line in page.splitlines() if line in ("## Summed reward", "## Coverage", "## Plates", "## Memory")
+    ]
+    assert known == [heading]
+
+
+def test_tuning_plays_the_protocols_that_are_named(folder, tmp_path, monkeypatch):
+    own = [listed(folder, "hill"), listed(folder, "buchwald_z", coverage=True)]
+    monkeypatch.setattr(tables, "listed_tables", lambda role: own)
+    arguments = ["board", "--quick", "--tune", "--tables", str(folder), "--workers", "1", "--players", "random"]
+    arguments += ["--cache", str(tmp_path / "cache")]
+    done = CliRunner().invoke(app, [*arguments, "--protocols", "coverage"])
+    assert done.exit_code == 0, done.output
+    assert "buchwald_z" in done.output
+    assert "hill" not in done.output
+    wrong = CliRunner().invoke(app, [*arguments, "--protocols", "sums"])
+    assert wrong.exit_code == 2
+    assert "got 'sums'" in wrong.output

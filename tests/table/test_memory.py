@@ -167,12 +167,25 @@ def test_few_results_are_trusted_little():
         (OLD.assign(reward="good"), "reward", "'good' is not a number"),
         (OLD.assign(**{"T (°C)": [f"{t + 273} K" for t in OLD["T (°C)"]]}), "reward", "column 'T .°C.'.*unit 'K'"),
         (OLD.assign(**{"T (°C)": "hot"}), "reward", "column 'T .°C.': 'hot' is not a number"),
+        (OLD[:0], "reward", "2023 has columns without a row"),
         (pd.concat([OLD] * 40), "reward", "has 560 results, more than 500"),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_names_the_column_and_the_remedy(old, reward, error):
     with pytest.raises(FileError, match=error):
         Table.from_frame(FRAME).with_memory({"2023": old}, reward)
+
+
+def test_molecules_of_an_old_campaign_may_be_spelled_in_another_way():
+    pytest.importorskip("rdkit")
+    spelled = {"CP(C)C": "C[P](C)C", "CCO": "OCC", "Clc1ccccc1": "c1ccccc1Cl"}
+    rows = product(["CP(C)C", "CCO", "Clc1ccccc1"], (60, 80, 100), ("a", "b"))
+    frame = pd.DataFrame(rows, columns=["ligand SMILES", "celsius", "base"])
+    old = frame.assign(reward=frame["ligand SMILES"].str.len() + frame["celsius"] / 20.0)
+    table = Table.from_frame(frame)
+    same, other = (table.with_memory({"2023": one}) for one in (old, old.replace({"ligand SMILES": spelled})))
+    assert remark(other) == remark(same) == "memory '2023': 18 results; 18 of them of candidates"
+    assert np.array_equal(column(same), column(other))
 
 
 def test_names_must_be_free():

@@ -188,6 +188,13 @@ def test_reactions_are_optimised_and_take_later_candidates():
     assert worth[best.index] >= worth.nlargest(3).min()
 
 
+def test_later_candidates_with_a_known_molecule_in_another_spelling_are_refused():
+    opt = alexp.EvidenceMixture(Table.from_frame(COUPLINGS[:20], kinds=MOLECULES), random_state=0)
+    later = COUPLINGS[20:]
+    with pytest.raises(FileError, match=r"row 0, column 'halide': 'c1ccccc1Cl' is 'Clc1ccccc1' of the first table in"):
+        opt.add_candidates(Table.from_frame(later.assign(halide="c1ccccc1Cl"), kinds=MOLECULES))
+
+
 @pytest.mark.parametrize(
     ("cells", "message"),
     [

@@ -19,7 +19,6 @@ import numpy as np
 
 from alexp.common.files import write_text
 from alexp.common.style import COLOURS, new_figure, save_figure
-from alexp.common.validation import one_of
 from alexp_experiments.board import memory
 from alexp_experiments.board.tables import ListedTable
 from alexp_experiments.comparison.tables import arylation
@@ -38,7 +37,6 @@ from alexp_experiments.comparison.tables.report import (
     BEST_OF_ONE,
     OURS,
     PLATES,
-    RUNS as COMPARED,
     Summed,
     Sweep,
     add_arylation,
@@ -50,7 +48,7 @@ from alexp_experiments.comparison.tables.report import (
     regret_ratio,
     tables_in,
 )
-from alexp_experiments.core.cache import keep_runs, merged, stored_runs
+from alexp_experiments.core.cache import keep_runs, stored_runs
 from alexp_experiments.core.prose import Prose
 from alexp_experiments.core.statistics import estimate
 
@@ -65,6 +63,7 @@ QUICK = (OURS, RANDOM)
 LOCKED = 2.0  # a run whose regret is more than so many times the median of its table counts as locked
 COVERAGE = {"GOLLuM, fine-tuned T5": 0.43, "static embeddings (GOLLuM's paper)": 0.24}  # means of five Buchwald tables
 BUCHWALD = "buchwald_"
+_COLUMNS = [*KEY, "model", "seed", "regret", "coverage"]  # of runs, as far as the page needs them all
 
 
 class Protocol(NamedTuple):
@@ -91,6 +90,11 @@ class BoardSize(NamedTuple):
     slow: int = SLOW_SEEDS
     plates: int = arylation.SEEDS
     rounds: int | None = None
+
+
+def tables_of(protocol: Protocol, tables: Sequence[ListedTable]) -> list[ListedTable]:
+    """The tables that are played under a protocol."""
+    return [table for table in tables if protocol is SUM or table.coverage]
 
 
 def contests(
@@ -130,30 +134,15 @@ def play(
     protocols: Sequence[str] = PROTOCOLS,
 ) -> list[str]:
     """Play protocols and add the runs to those in `out`; names of the tables that no folder has."""
-    for name in protocols:
-        one_of("protocol", name, PROTOCOLS)
-    adopt(out)
     found = {table.name: table.found_in(folders) for table in tables}
     for protocol in (SUM, COVERED):
-        own = [table for table in tables if protocol.name in protocols and (protocol is SUM or table.coverage)]
+        own = tables_of(protocol, tables) if protocol.name in protocols else []
         sources = [source for table in own if (source := found[table.name]) is not None]
         for contest in contests(protocol, sources, entrants, size):
             keep_runs(run(contest, sweep), out / RUNS, COMMAND, KEY)
     if PLATES_OF_FIVE in protocols:
         add_arylation(size.plates, FIRST_SEED, size.rounds or arylation.EXPERIMENTS, sweep, out)
     return [name for name, source in found.items() if source is None]
-
-
-def adopt(out: Path) -> None:
-    """Take over the runs of slow rivals on the same tables and seeds from `alexp compare`, if `out` has any."""
-    if not (out / COMPARED).exists():
-        return
-    old = stored_runs(out / COMPARED, COMMAND)
-    old = old[old["entrant"].isin(SLOW) & (old["goal"] == "sum") & (old["rounds"] == 100) & ~old["repeats"]]
-    if (out / RUNS).exists():
-        old = merged(old, stored_runs(out / RUNS, COMMAND), KEY)
-    if len(old):
-        keep_runs(old, out / RUNS, COMMAND, KEY)
 
 
 # -- the page --------------------------------------------------------------------------------------------------------
@@ -179,13 +168,25 @@ def locked(runs: pd.DataFrame, entrant: str) -> tuple[int, int]:
     return int((own["regret"] > LOCKED * medians).sum()), len(own)
 
 
-def board_report(runs: pd.DataFrame, plates: pd.DataFrame, tables: Sequence[ListedTable]) -> str:
-    """The page as Markdown."""
-    import pandas as pd
-
+def board_report(runs: pd.DataFrame, plates: pd.DataFrame | None, tables: Sequence[ListedTable]) -> str:
+    """The page as Markdown, with sections of what was played."""
     names = [table.name for table in tables]
     summed, covered = (played(runs, protocol, names) for protocol in (SUM, COVERED))
-    own_tables, found = tables_in(summed), by_table(summed)
+    parts = [PROSE.line("introduction", bars=_bars(summed, covered, plates))]
+    if len(summed):
+        parts.append(PROSE.line("sum", seeds=_seeds(summed), table=_sums(summed)))
+    if len(covered):
+        parts.append(PROSE.line("coverage", seeds=_seeds(covered), table=_coverage(covered)))
+    if plates is not None:
+        parts.append(PROSE.line("plates", seeds=_span(plates["seed"]), table=_plates(plates)))
+    parts += [PROSE.line("rivals"), PROSE.line("tried"), PROSE.line("tables", tables=_sources(tables))]
+    return "\n\n".join(parts) + "\n"
+
+
+def _sums(summed: pd.DataFrame) -> str:
+    import pandas as pd
+
+    own_tables = tables_in(summed)
     known = pd.concat([summed, best_of_one(summed)], ignore_index=True)
 
     def against(reference: str) -> Callable[[str], str]:
@@ -212,23 +213,10 @@ def board_report(runs: pd.DataFrame, plates: pd.DataFrame, tables: Sequence[List
         ("locked", locks),
         *_made(summed),
     ]
-    first = grid(found, entrants_in(summed), own_tables, regret, columns)
-    return (
-        "\n\n".join(
-            [
-                PROSE.line("introduction", bars=_bars(known, covered, plates)),
-                PROSE.line("sum", seeds=_seeds(summed), table=first),
-                PROSE.line("coverage", seeds=_seeds(covered), table=_coverage(covered)),
-                PROSE.line("plates", seeds=_span(plates["seed"]), table=_plates(plates)),
-                PROSE.line("rivals"),
-                PROSE.line("tables", tables=_sources(tables)),
-            ]
-        )
-        + "\n"
-    )
+    return grid(by_table(summed), entrants_in(summed), own_tables, regret, columns)
 
 
-def _bars(summed: pd.DataFrame, covered: pd.DataFrame, plates: pd.DataFrame) -> str:
+def _bars(summed: pd.DataFrame, covered: pd.DataFrame, plates: pd.DataFrame | None) -> str:
     """The aims of the board beside what was measured, as a Markdown table."""
     lines = ["| aim | measured |", "|---|---|"]
     tables = [t for t in tables_in(summed) if len(_both_played(summed[summed["table"] == t], OURS, BOTORCH)) > 1]
@@ -249,7 +237,7 @@ def _bars(summed: pd.DataFrame, covered: pd.DataFrame, plates: pd.DataFrame) -> 
             who = "" if name == OURS else ", with ucb"
             measured = f"{means.mean():.3f} on {len(means)} tables"
             lines.append(f"| coverage of Buchwald-Hartwig at least .52{who} | {measured} |")
-    curve = arylation.curves(plates).get(OURS)
+    curve = None if plates is None else arylation.curves(plates).get(OURS)
     for k, aim in ((25, 95.6), (50, 99.6)):
         if curve is not None and (after := arylation.after(curve, k)) is not None:
             lines.append(f"| direct arylation after {k}: {aim} | {after} |")
@@ -356,19 +344,24 @@ def draw(runs: pd.DataFrame, protocol: Protocol, path: Path) -> None:
 
 
 def write_pages(tables: Sequence[ListedTable], out: Path) -> Iterator[Path]:
-    """Page and figures from the runs in `out`; yields what was written."""
+    """Page and figures of what was played, from the runs in `out`; yields what was written."""
     import pandas as pd
 
-    runs, plates = stored_runs(out / RUNS, COMMAND), stored_runs(out / PLATES, COMMAND)
+    others = (out / PLATES).exists() or (out / memory.RUNS).exists()
+    is_empty = others and not (out / RUNS).exists()
+    runs = pd.DataFrame(columns=_COLUMNS) if is_empty else stored_runs(out / RUNS, COMMAND)
+    plates = stored_runs(out / PLATES, COMMAND) if (out / PLATES).exists() else None
     runs = runs[runs["entrant"].isin(list(TABLE_ENTRANTS))]
-    runs = runs.assign(coverage=pd.to_numeric(runs["coverage"], errors="coerce"))  # unknown of runs taken over
+    runs = runs.assign(coverage=pd.to_numeric(runs["coverage"], errors="coerce"))  # unknown of some rivals
     names = [table.name for table in tables]
     for protocol in (SUM, COVERED):
-        figure = out / "figures" / f"board-{protocol.name}.png"
-        draw(played(runs, protocol, names), protocol, figure)
+        if len(own := played(runs, protocol, names)):
+            figure = out / "figures" / f"board-{protocol.name}.png"
+            draw(own, protocol, figure)
+            yield figure
+    if plates is not None:
+        figure = out / "figures" / "board-plates.png"
+        arylation.draw_arylation(plates, figure)
         yield figure
-    figure = out / "figures" / "board-plates.png"
-    arylation.draw_arylation(plates, figure)
-    yield figure
     write_text(out / PAGE, board_report(runs, plates, tables) + memory.section(out))
     yield out / PAGE

@@ -38,6 +38,7 @@ def board(
     """
     from rich.console import Console
 
+    from alexp.common.validation import one_of
     from alexp_experiments.board import board as playing, memory
     from alexp_experiments.board.tables import listed_tables
     from alexp_experiments.comparison.tables.contest import OURS, UCB, playing_peers
@@ -58,24 +59,25 @@ def board(
         return sweep(tasks, workers=workers, dask=dask, cache=store, title="board")
 
     try:
+        wanted = [one_of("protocol", name, playing.PROTOCOLS) for name in _names(protocols)]
         own = listed_tables("tune" if tune else "report")
         if download is not None:
             folders.append(download)
             for one in own:
                 if one.download is not None and one.found_in(folders) is None:
                     console.print(f"{one.fetch(download)}")
-        if "memory" in _names(protocols) and not stored:
+        if "memory" in wanted and not stored:
             memory.play_all("tune" if tune else "report", folders, entrants, size.seeds, out, size.rounds, workers)
         if tune:
             for protocol in (playing.SUM, playing.COVERED):
-                played = [one for one in own if protocol is playing.SUM or one.coverage]
+                played = playing.tables_of(protocol, own) if protocol.name in wanted else []
                 some = [source for one in played if (source := one.found_in(folders)) is not None]
                 for contest in playing.contests(protocol, some, entrants, size, playing.TUNING_SEED):
                     means = playing.run(contest, run).groupby(["table", "entrant", "model"], sort=False)
                     shown = means[["regret", "coverage", "seconds"]].mean()
                     typer.echo(shown.to_string(float_format=lambda value: f"{value:.3g}"))
             return
-        if not stored and (missing := playing.play(own, folders, entrants, size, run, out, _names(protocols))):
+        if not stored and (missing := playing.play(own, folders, entrants, size, run, out, wanted)):
             console.print(f"left out, because no folder has them: {', '.join(missing)}")
             if public := [one.name for one in own if one.name in missing and one.download is not None]:
                 console.print(f"--download FOLDER gets {', '.join(public)}")

@@ -64,6 +64,7 @@ def arriving(models: ModelClass, domain: Domain, table: Table) -> Arrivals:
     new = _read_alike(table, encoding, stated_kinds(models, domain))
     columns = {column.name: column for column in new._columns}
     _check_units(new, columns, encoding)
+    _check_spelling(new, domain)
     _check_new(new, domain)
     cells = {name: column.cells for name, column in columns.items()}
     _check_descriptions(new, encoding)
@@ -193,6 +194,20 @@ def _check_units(table: Table, columns: Mapping[str, Column], encoding: Encoding
                 f"{table._lines.path}, column {first['name']!r}: the unit is {unit!r}, and that of the first table is "
                 f"{first['unit'] or 'not stated'!r}; write all numbers of a column in one unit"
             )
+
+
+def _check_spelling(table: Table, domain: FiniteSet) -> None:
+    """Raise if a molecule that is there already is spelled in another way."""
+    from alexp.table.chemistry import respelled
+
+    for column in table._columns:
+        if column.kind == "SMILES":
+            for row, other in enumerate(respelled(column.cells, domain.candidates[column.name])):
+                if other != (text := column.cells[row]):
+                    raise FileError(
+                        f"{table._lines.at(table._kept[row])}, column {column.name!r}: {text!r} is {other!r} of the "
+                        f"first table in another spelling, which would count as another component; write {other!r}"
+                    )
 
 
 def _check_new(table: Table, domain: FiniteSet) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from functools import lru_cache
 from typing import Any
 
@@ -65,6 +65,16 @@ def check_smiles(lines: Lines, k: int, texts: Sequence[str], blank: Set[int]) ->
             known.add(text)
 
 
+def respelled(smiles: Sequence[str], known: Iterable[str]) -> list[str]:
+    """Molecules as they are spelled among those that are known.
+
+    >>> respelled(["OCC", "NCC", ""], ["CCO"])
+    ['CCO', 'NCC', '']
+    """
+    spelling = {_canonical(text): text for text in known}
+    return [spelling.get(_canonical(text), text) if text else text for text in smiles]
+
+
 def fingerprints(smiles: Sequence[str]) -> AnyArray:
     """Morgan fingerprints of radius 2, (N, 2048) of 0 and 1 in bytes.
 
@@ -92,6 +102,13 @@ def telling_descriptors(smiles: Sequence[str]) -> list[str]:
     names = [name for name in rows[0] if name != "Ipc"]  # grows beyond all bounds with the molecule
     values = np.array([[row[name] for name in names] for row in rows])
     return [name for c, name in enumerate(names) if np.abs(values[:, c]).max() < _LARGE and _varies(values[:, c])]
+
+
+@lru_cache(maxsize=10_000)
+def _canonical(smiles: str) -> str:
+    from rdkit import Chem
+
+    return str(Chem.MolToSmiles(_molecule(smiles)))
 
 
 def _molecule(smiles: str) -> Any:

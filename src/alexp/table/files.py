@@ -341,7 +341,9 @@ def frame_lines(frame: pd.DataFrame, path: Path | str = "frame", format: str = "
 def column_lines(columns: Mapping[str, Sequence[Any]], path: Path | str = "columns", format: str = "data") -> Lines:
     """Named columns as lines."""
     lengths = {len(values) for values in columns.values()}
-    if len(lengths) != 1 or lengths == {0} or "" in columns:
+    if lengths == {0}:
+        raise FileError(f"{path} has columns without a row")
+    if len(lengths) != 1 or "" in columns:
         raise FileError(f"{path} must be named lists of the same length, with one entry per candidate")
     rows = [(k, [_plain(value) for value in row]) for k, row in enumerate(zip(*columns.values(), strict=True))]
     return Lines(path, list(columns), rows, format, "row")

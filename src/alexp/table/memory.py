@@ -59,12 +59,13 @@ def read_campaign(
     """The results of an old campaign as the table's columns have them, and a remark on what became of them.
 
     `source` is a path, a data frame, an `alexp.Table` or its lines, or a run or study of a table. Its columns are
-    matched by name. A result whose id, and all cells that models use, are those of a candidate is one of that
-    candidate.
+    matched by name, molecules in any spelling. A result whose id, and all cells that models use, are those of a
+    candidate is one of that candidate.
     """
     lines, options = _lines(name, source, reward)
     lines, rewards, n_without = _results(lines, reward, options)
     columns, unused = _columns(lines, options, encoding)
+    columns = [_spelled_as_known(column, domain) for column in columns]
     places = _places(lines, columns, encoding, domain)
     whole = [row for row in range(len(rewards)) if places[row] >= 0 or not any(row in c.blanks for c in columns)]
     if not whole:
@@ -155,6 +156,15 @@ def _columns(lines: Lines, options: Options, encoding: Encoding) -> tuple[list[C
     return out, [
         repr(title) for title in lines.header if title not in names or (title in used and used[title]["constant"])
     ]
+
+
+def _spelled_as_known(column: Column, domain: FiniteSet) -> Column:
+    """Molecules as the table spells them; other columns as they are."""
+    if column.kind != "SMILES":
+        return column
+    from alexp.table.chemistry import respelled
+
+    return replace(column, cells=respelled(column.cells, domain.candidates[column.name]))
 
 
 def _places(lines: Lines, columns: list[Column], encoding: Encoding, domain: FiniteSet) -> list[int]:
