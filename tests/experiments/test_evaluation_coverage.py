@@ -74,5 +74,5 @@ def test_the_command_prints_the_parts_of_the_page(own, capsys):
     coverage.main([*own, "--logs", "2", "--rounds", "40", "--workers", "1"])
     said, _, head, _, *rows = capsys.readouterr().out.splitlines()
     assert said == "2 logs of 40 rounds, seed 0."
-    assert head.startswith("| interval | matching, softmax" if own else "| interval | greedy, sharp |")
+    assert head.startswith("| interval | mixture, softmax" if own else "| interval | greedy, sharp |")
     assert [row.split(" | ")[0][2:] for row in rows] == [*(coverage.OWN if own else coverage.WAYS), *coverage.IID]

@@ -748,7 +748,7 @@ class OldCampaigns(MemoryBody):
     """Old campaigns that a study of a table learns from."""
 
     model_config = _examples(
-        {"memory": {"2023": "solvent,celsius,yield\nwater,60,55\nmethanol,20,31\nwater,20,40\n"}, "reward": "yield"}
+        {"memory": {"2023": "solvent,celsius,yield\nwater,20,31\nwater,40,42\nwater,60,55\nethanol,20,22\nethanol,40,33\nethanol,60,44\n"}, "reward": "yield"}
     )
 
     worker: Worker = None
