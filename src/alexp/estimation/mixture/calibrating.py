@@ -90,7 +90,6 @@ class Calibration:
         }
         if (units := self.scaling.units) is not None:
             checks["units"] = floats(units.size, low=VANISHING)
-            state = {"units": np.ones(units.size), **state}  # runs of alexp 0.2.0 have none
         known = record("grid", state, checks)
         grid = self._make(known["divisors"])
         grid.restore(known["inner"])
