@@ -48,13 +48,13 @@ class Rerun:
         self._catch_up()
 
     def fits(self, run: Algorithm, changes: Mapping[int, Entry]) -> bool:
-        """Whether it is about these changes, and the run was not mended otherwise in the meantime."""
+        """Whether it is about these changes, and the run was not amended otherwise in the meantime."""
         return run._log is self._log and self._changes == changes
 
     def outcome(self, run: Algorithm) -> dict[str, Any]:
         """All attributes of the amended run, with what was added to the first one meanwhile."""
         if run._log is not self._log:
-            raise RuntimeError("the run has been mended otherwise in the meantime")
+            raise RuntimeError("the run has been amended otherwise in the meantime")
         if not self._is_whole:
             raise RuntimeError("the amendment was interrupted; prepare it again")
         self._catch_up()

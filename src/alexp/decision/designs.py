@@ -179,7 +179,7 @@ class EOptimal:
 
 @lru_cache(maxsize=8)
 def _remembered(content: bytes, shape: tuple[int, int], tol: float) -> EOptimalSolution:
-    """`e_optimal`, solved once for a table: a run that is loaded or mended is constructed again."""
+    """`e_optimal`, solved once for a table: a run that is loaded or amended is constructed again."""
     return e_optimal(np.frombuffer(content).reshape(shape), tol=tol)
 
 
