@@ -104,7 +104,7 @@ dist: install
 
 # The tests with the oldest versions that pyproject.toml allows, in an environment of their own.
 test-lowest: .venv-lowest/installed
-	NUMBA_CACHE_DIR=.venv-lowest/numba .venv-lowest/bin/pytest -n 2 tests
+	NUMBA_CACHE_DIR="$(CURDIR)/.venv-lowest/numba" .venv-lowest/bin/pytest -n 2 tests
 
 .venv-lowest/installed: pyproject.toml experiments/pyproject.toml constraints/lowest.txt
 	$(PYTHON) -m venv .venv-lowest

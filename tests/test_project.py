@@ -40,10 +40,12 @@ def test_workflows_pin_actions_and_call_make_targets_that_exist(path):
         assert re.search(rf"^{target}:", makefile, flags=re.M), f"there is no make {target}"
 
 
-def test_there_is_one_version():
+def test_there_is_one_version_and_one_date():
     research = tomllib.loads((ROOT / "experiments/pyproject.toml").read_text())["project"]
-    citation = re.search(r"^version: (.*)$", (ROOT / "CITATION.cff").read_text(), flags=re.M)[1]
-    assert PROJECT["version"] == research["version"] == citation
+    citation = re.search(r"^version: (.*)\ndate-released: (.*)$", (ROOT / "CITATION.cff").read_text(), flags=re.M)
+    changes = re.search(r"^## (\S+) - (\S+)$", (ROOT / "CHANGELOG.md").read_text(), flags=re.M)
+    assert PROJECT["version"] == research["version"] == citation[1] == changes[1]
+    assert citation[2] == changes[2], "the date of the release"
 
 
 def test_the_conda_recipe_says_what_pyproject_says():

@@ -196,7 +196,7 @@ def crossings(distance, noise_std, error, delta, n_paths=2000, steps=1000):
 
 
 def test_o2cs_distance_holds_at_all_times_under_a_constant_error():
-    """The path on which the distance of 0.1.0 fails twice as often as it may."""
+    """The path on which a distance that holds at one time only fails twice as often as it may."""
 
     def former(regret, noise_std, delta):
         a = 2.0 * noise_std**2 * np.log(1.0 / delta)

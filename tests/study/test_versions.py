@@ -107,19 +107,6 @@ def test_a_database_of_the_future_is_left_alone(storage):
         load_study("s", storage)
 
 
-def test_a_database_of_the_past_is_left_alone(storage, tmp_path):
-    new_study(storage)
-    change(storage, f"DROP TABLE {VERSION_TABLE}")
-    change(storage, f"CREATE TABLE {VERSION_TABLE} (version_num varchar(32))")
-    change(storage, f"INSERT INTO {VERSION_TABLE} VALUES ('0002')")
-    for look in (lambda: load_study("s", storage), lambda: list_studies(storage), lambda: new_study(storage, "other")):
-        with pytest.raises(StorageError, match=r"was made by a version before 1\.0"):
-            look()
-    with pytest.raises(StorageError, match=r"was made by a version before 1\.0"):
-        salvage(storage, tmp_path / "new.db")
-    assert not (tmp_path / "new.db").exists()
-
-
 def test_an_older_version_is_upgraded_once(sqlite, monkeypatch):
     """As it will be when the tables change."""
     steps = []

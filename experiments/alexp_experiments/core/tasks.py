@@ -272,7 +272,7 @@ class Record:
     recommended : model behind the final recommendation, -1 if none.
     final_gap : regret of the recommended action.
     seconds : time spent in ask and tell.
-    chosen : (n,) the candidate of each round; empty in files of version 0.1.0.
+    chosen : (n,) the candidate of each round; empty if it was not recorded.
     """
 
     regret: FloatArray

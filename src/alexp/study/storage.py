@@ -722,8 +722,6 @@ class Storage(Forked):
                 f"{self.describe()} has version {found} of the study tables; this library knows up to {VERSION}. "
                 "It was written by a newer version: install that one"
             )
-        if found == 0:
-            raise StorageError(f"{self.describe()} was made by a version before 1.0, which this library does not read")
 
     def _upgrade(self) -> None:
         with self.writing() as connection:
@@ -740,7 +738,7 @@ class Storage(Forked):
 
 
 def stored_version(connection: Connection) -> int | None:
-    """Version of the study tables: None if there are none, 0 for those of versions before 1.0."""
+    """Version of the study tables: None if there are none."""
     inspector = sa.inspect(connection)
     # In this order: another process may create both, in one transaction, between the two questions.
     has_studies = inspector.has_table(studies.name)
@@ -748,8 +746,6 @@ def stored_version(connection: Connection) -> int | None:
         if has_studies:
             raise StorageError(f"the database has study tables but no table {VERSION_TABLE} of their version. {_HELP}")
         return None
-    if any(column["name"] == "version_num" for column in inspector.get_columns(VERSION_TABLE)):
-        return 0
     rows = connection.execute(sa.select(versions.c.version)).scalars().all()
     if len(rows) != 1 and (rows or has_studies):
         raise StorageError(f"the database has study tables but {len(rows)} records of their version. {_HELP}")
