@@ -6,11 +6,20 @@ from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from math import comb
-from typing import Annotated, Literal, NamedTuple, Unpack
+from typing import Annotated, Literal, NamedTuple, Self, Unpack
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    ModelWrapValidatorHandler,
+    ValidationError,
+    model_validator,
+)
 from pydantic.config import JsonDict
+from pydantic_core import PydanticCustomError
 
 from alexp.algorithms.base import RoundArguments
 from alexp.common.arrays import Action
@@ -50,11 +59,25 @@ Key = Annotated[
 ]
 Delta = Annotated[float, Field(gt=0.0, lt=1.0, description="Certified statements hold with probability 1 - delta.")]
 
+_MOST_ERRORS = 1000  # of a request that are looked at
+
 
 class Body(BaseModel):
     """A request. Unknown fields are refused, numbers must be finite, and types are not converted."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _few_errors(cls, value: object, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        """One error in place of very many: to list them would keep other requests waiting."""
+        try:
+            return handler(value)
+        except ValidationError as error:
+            if (number := error.error_count()) <= _MOST_ERRORS:
+                raise
+            text = "{number} values or names of fields are wrong, too many to list"
+            raise PydanticCustomError("too_many", text, {"number": number}) from None
 
 
 class RoundBody(Body):
