@@ -4,6 +4,8 @@ import json
 import logging
 import socket
 import time
+import zipfile
+from base64 import b64encode
 from contextlib import ExitStack, suppress
 from io import StringIO
 
@@ -157,6 +159,33 @@ def test_json_of_many_values_is_refused_while_it_arrives(tmp_path):
         got = http.post("/v1/tables/preview", json={"columns": {"x": [1] * 10_000}})
         assert (got.status_code, got.json()["type"]) == (413, "urn:alexp:too-large")
         assert "at most 10000 values; send a table as a file" in got.json()["detail"]
+
+
+def parquet_of_zeros(path):
+    from pyarrow import array, parquet, table
+
+    rows = table({"x": array([0.0] * 1_000_000)})
+    with parquet.ParquetWriter(path, rows.schema) as writer:
+        for _ in range(11):
+            writer.write_table(rows)
+
+
+def workbook_of_zeros(path):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/workbook.xml", b" " * 170_000_000)
+
+
+@pytest.mark.parametrize("written", [parquet_of_zeros, workbook_of_zeros])
+def test_files_that_unpack_to_very_many_cells_are_not_unpacked(tmp_path, written):
+    written(tmp_path / "file")
+    content = (tmp_path / "file").read_bytes()
+    assert len(content) < 1_000_000
+    file = {"name": "small", "content": b64encode(content).decode()}
+    with serving(tmp_path / "s.db") as (address, _), client(address) as http:
+        for route, body in (("/v1/tables/preview", {"kind": "table", "file": file}), ("/v1/studies", None)):
+            got = http.post(route, json=body or {"name": "s", "problem": {"kind": "table", "file": file}})
+            assert got.status_code == 422
+            assert "cells; this service takes at most 10000000" in got.json()["detail"]
 
 
 @pytest.mark.parametrize(

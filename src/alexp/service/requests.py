@@ -33,7 +33,7 @@ from alexp.problem.plates import PlateArguments
 from alexp.service.security import Limits
 from alexp.study.declared import kernels_by_name, kernels_from_words
 from alexp.table.columns import Reading
-from alexp.table.files import Lines, column_lines, lines_of
+from alexp.table.files import Lines, column_lines, lines_of, packed_cells
 from alexp.table.table import Table
 
 Number = Annotated[float, Field(ge=-LARGEST, le=LARGEST)]
@@ -59,6 +59,7 @@ Key = Annotated[
 ]
 Delta = Annotated[float, Field(gt=0.0, lt=1.0, description="Certified statements hold with probability 1 - delta.")]
 
+_MOST_CELLS = 10_000_000  # of a workbook or a Parquet file
 _MOST_ERRORS = 1000  # of a request that are looked at
 
 
@@ -159,9 +160,14 @@ class TableFile(Body):
     def data(self) -> bytes:
         """The bytes."""
         try:
-            return b64decode(self.content, validate=True)
+            data = b64decode(self.content, validate=True)
         except ValueError:
             raise ValueError(f"file {self.name!r}: content must be base64") from None
+        if (cells := packed_cells(data)) > _MOST_CELLS:
+            raise ValueError(
+                f"file {self.name!r} unpacks to some {cells} cells; this service takes at most {_MOST_CELLS}"
+            )
+        return data
 
 
 Results = str | TableFile | dict[str, list[Cell | bool | None]]  # CSV text, a file, or column by column
