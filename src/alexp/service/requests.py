@@ -777,7 +777,13 @@ class OldCampaigns(MemoryBody):
     """Old campaigns that a study of a table learns from."""
 
     model_config = _examples(
-        {"memory": {"2023": "solvent,celsius,yield\nwater,60,55\nmethanol,20,31\nwater,20,40\n"}, "reward": "yield"}
+        {
+            "memory": {
+                "2023": "solvent,celsius,yield\nwater,20,40\nwater,60,55\nmethanol,20,31\nmethanol,60,47\n"
+                "ethanol,20,36\nethanol,60,50\n"
+            },
+            "reward": "yield",
+        }
     )
 
     worker: Worker = None
