@@ -11,7 +11,7 @@ from io import StringIO
 
 import httpx
 import pytest
-from starlette.responses import Response
+from starlette.responses import StreamingResponse
 
 from alexp.service import Limits, Tokens
 from alexp.service.monitoring import LOG, JsonLines, SparingHandler
@@ -108,11 +108,12 @@ def test_requests_sent_ahead_are_few(tmp_path):
         assert httpx.get(f"{address}/healthz").status_code == 200
 
 
+@pytest.mark.parametrize("parts", [1, 200])
 @pytest.mark.parametrize("reads", [False, True])
-def test_answers_must_be_read_but_not_fast(tmp_path, reads):
+def test_answers_must_be_read_but_not_fast(tmp_path, reads, parts):
     size, got = 20_000_000, 0
     with serving(tmp_path / "s.db", limits=limits(patience=0.5)) as (address, app), connect(address) as line:
-        app.add_api_route("/large", lambda: Response(b"x" * size))
+        app.add_api_route("/large", lambda: StreamingResponse(b"x" * (size // parts) for _ in range(parts)))
         line.sendall(b"GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n")
         time.sleep(0.0 if reads else 2.0)
         with suppress(OSError):
