@@ -111,3 +111,9 @@ def _held(key):
     from alexp.parts import engines
 
     return sum(engine == key for engine, _ in engines._PARTS)
+
+
+def test_a_file_that_is_none_is_named(tmp_path):
+    (tmp_path / "a.parquet").write_bytes(b"")
+    with pytest.raises(ValueError, match=r"a\.parquet cannot be read as a Parquet file: .*0 bytes"):
+        alexp.Parquet(tmp_path)

@@ -4,11 +4,14 @@ import json
 import logging
 import socket
 import time
+import zipfile
+from base64 import b64encode
 from contextlib import ExitStack, suppress
 from io import StringIO
 
 import httpx
 import pytest
+from starlette.responses import StreamingResponse
 
 from alexp.service import Limits, Tokens
 from alexp.service.monitoring import LOG, JsonLines, SparingHandler
@@ -92,6 +95,34 @@ def test_slow_connections_keep_nobody_out(tmp_path):
         assert mine.get("/v1/studies/s").status_code == 200
 
 
+def test_requests_sent_ahead_are_few(tmp_path):
+    with serving(tmp_path / "s.db") as (address, _):
+        for number, expected in ((10, {10}), (2000, set(range(1000)))):
+            with connect(address, timeout=2.0) as line:
+                line.sendall((REQUEST + b"\r\n") * number)
+                got = b""
+                with suppress(OSError):
+                    while part := line.recv(65536):
+                        got += part
+                assert got.count(b"HTTP/1.1 200 ") in expected
+        assert httpx.get(f"{address}/healthz").status_code == 200
+
+
+@pytest.mark.parametrize("parts", [1, 200])
+@pytest.mark.parametrize("reads", [False, True])
+def test_answers_must_be_read_but_not_fast(tmp_path, reads, parts):
+    size, got = 20_000_000, 0
+    with serving(tmp_path / "s.db", limits=limits(patience=0.5)) as (address, app), connect(address) as line:
+        app.add_api_route("/large", lambda: StreamingResponse(b"x" * (size // parts) for _ in range(parts)))
+        line.sendall(b"GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        time.sleep(0.0 if reads else 2.0)
+        with suppress(OSError):
+            while got < size and (part := line.recv(65536)):
+                got += len(part)
+                time.sleep(0.01 if reads else 0.0)  # some three seconds in all
+    assert (got >= size) == reads
+
+
 # -- bodies ----------------------------------------------------------------------------------------------------
 
 
@@ -129,6 +160,50 @@ def test_json_of_many_values_is_refused_while_it_arrives(tmp_path):
         got = http.post("/v1/tables/preview", json={"columns": {"x": [1] * 10_000}})
         assert (got.status_code, got.json()["type"]) == (413, "urn:alexp:too-large")
         assert "at most 10000 values; send a table as a file" in got.json()["detail"]
+
+
+def parquet_of_zeros(path):
+    from pyarrow import array, parquet, table
+
+    rows = table({"x": array([0.0] * 1_000_000)})
+    with parquet.ParquetWriter(path, rows.schema) as writer:
+        for _ in range(11):
+            writer.write_table(rows)
+
+
+def workbook_of_zeros(path):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/workbook.xml", b" " * 170_000_000)
+
+
+@pytest.mark.parametrize("written", [parquet_of_zeros, workbook_of_zeros])
+def test_files_that_unpack_to_very_many_cells_are_not_unpacked(tmp_path, written):
+    written(tmp_path / "file")
+    content = (tmp_path / "file").read_bytes()
+    assert len(content) < 1_000_000
+    file = {"name": "small", "content": b64encode(content).decode()}
+    with serving(tmp_path / "s.db") as (address, _), client(address) as http:
+        for route, body in (("/v1/tables/preview", {"kind": "table", "file": file}), ("/v1/studies", None)):
+            got = http.post(route, json=body or {"name": "s", "problem": {"kind": "table", "file": file}})
+            assert got.status_code == 422
+            assert "cells; this service takes at most 10000000" in got.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("route", "body"),
+    [
+        ("policy", {f"f{k}": 1 for k in range(200_000)}),
+        ("ask", {"ids": [None] * 200_000}),
+        ("tell", {"results": [{"trial": 0, "rewrad": 1}] * 90_000}),
+        ("learn", {"memory": {f"f{k}": 1 for k in range(200_000)}}),
+    ],
+)
+def test_many_wrong_values_are_counted_not_listed(tmp_path, route, body):
+    with serving(tmp_path / "s.db") as (address, _), client(address) as http:
+        got = http.post(f"/v1/studies/none/{route}", json=body)
+    assert (got.status_code, got.json()["type"]) == (422, "urn:alexp:invalid")
+    assert "values or names of fields are wrong" in got.json()["detail"]
+    assert "errors" not in got.json()
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])

@@ -111,7 +111,10 @@ class Parquet:
         self._schema: Any = None
         counts = list[int]()
         for file in self._files:
-            known = self._parquet.ParquetFile(file)
+            try:
+                known = self._parquet.ParquetFile(file)
+            except import_module("pyarrow").ArrowInvalid as error:
+                raise ValueError(f"{file} cannot be read as a Parquet file: {error}") from None
             self._schema = known.schema_arrow if self._schema is None else self._schema
             _check_schema(self._files[0], self._schema, file, known.schema_arrow)
             counts.append(known.metadata.num_rows)

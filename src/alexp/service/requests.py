@@ -6,11 +6,20 @@ from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from math import comb
-from typing import Annotated, Literal, NamedTuple, Unpack
+from typing import Annotated, Literal, NamedTuple, Self, Unpack
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    ModelWrapValidatorHandler,
+    ValidationError,
+    model_validator,
+)
 from pydantic.config import JsonDict
+from pydantic_core import PydanticCustomError
 
 from alexp.algorithms.base import RoundArguments
 from alexp.common.arrays import Action
@@ -24,7 +33,7 @@ from alexp.problem.plates import PlateArguments
 from alexp.service.security import Limits
 from alexp.study.declared import kernels_by_name, kernels_from_words
 from alexp.table.columns import Reading
-from alexp.table.files import Lines, column_lines, lines_of
+from alexp.table.files import Lines, column_lines, lines_of, packed_cells
 from alexp.table.table import Table
 
 Number = Annotated[float, Field(ge=-LARGEST, le=LARGEST)]
@@ -50,11 +59,26 @@ Key = Annotated[
 ]
 Delta = Annotated[float, Field(gt=0.0, lt=1.0, description="Certified statements hold with probability 1 - delta.")]
 
+_MOST_CELLS = 10_000_000  # of a workbook or a Parquet file
+_MOST_ERRORS = 1000  # of a request that are looked at
+
 
 class Body(BaseModel):
     """A request. Unknown fields are refused, numbers must be finite, and types are not converted."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _few_errors(cls, value: object, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        """One error in place of very many: to list them would keep other requests waiting."""
+        try:
+            return handler(value)
+        except ValidationError as error:
+            if (number := error.error_count()) <= _MOST_ERRORS:
+                raise
+            text = "{number} values or names of fields are wrong, too many to list"
+            raise PydanticCustomError("too_many", text, {"number": number}) from None
 
 
 class RoundBody(Body):
@@ -136,9 +160,14 @@ class TableFile(Body):
     def data(self) -> bytes:
         """The bytes."""
         try:
-            return b64decode(self.content, validate=True)
+            data = b64decode(self.content, validate=True)
         except ValueError:
             raise ValueError(f"file {self.name!r}: content must be base64") from None
+        if (cells := packed_cells(data)) > _MOST_CELLS:
+            raise ValueError(
+                f"file {self.name!r} unpacks to some {cells} cells; this service takes at most {_MOST_CELLS}"
+            )
+        return data
 
 
 Results = str | TableFile | dict[str, list[Cell | bool | None]]  # CSV text, a file, or column by column
@@ -748,7 +777,13 @@ class OldCampaigns(MemoryBody):
     """Old campaigns that a study of a table learns from."""
 
     model_config = _examples(
-        {"memory": {"2023": "solvent,celsius,yield\nwater,20,31\nwater,40,42\nwater,60,55\nethanol,20,22\nethanol,40,33\nethanol,60,44\n"}, "reward": "yield"}
+        {
+            "memory": {
+                "2023": "solvent,celsius,yield\nwater,20,40\nwater,60,55\nmethanol,20,31\nmethanol,60,47\n"
+                "ethanol,20,36\nethanol,60,50\n"
+            },
+            "reward": "yield",
+        }
     )
 
     worker: Worker = None

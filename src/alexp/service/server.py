@@ -28,16 +28,20 @@ GRACE = 60  # seconds that requests have to finish when the service is stopped
 
 
 _HEAD = 64 * 2**10  # bytes of the headers of a request
+_AHEAD = 16  # requests that a connection may send before it has the answers
 _FILES = 500  # files beside connections: the storage, compiled code, the log
 
 
 class BoundedConnection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
-    """A connection whose requests begin in time and with few headers. Of too many, the idle are closed."""
+    """A connection whose requests begin in time, with few headers and few at a time, and whose answers are read.
+
+    Of too many connections, the idle are closed.
+    """
 
     def connection_made(self, transport: asyncio.Transport) -> None:
         """Wait for a request; if there are too many connections, close the one that has waited longest."""
         super().connection_made(transport)
-        self._limits = self.config.app.state.limits
+        self._limits, self._unsent = self.config.app.state.limits, 0
         self._wait()
         self._look()
         if len(self.connections) > self._limits.connections:
@@ -47,8 +51,8 @@ class BoundedConnection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
 
     @property
     def is_waiting(self) -> bool:
-        """Whether no request is being answered."""
-        return self.cycle is None or self.cycle.response_complete
+        """Whether the caller is to act: no request is being answered, or the answer is not being read."""
+        return self.cycle is None or self.cycle.response_complete or self.flow.write_paused
 
     def _wait(self) -> None:
         self.since, self._head = time.monotonic(), 0
@@ -58,6 +62,10 @@ class BoundedConnection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
         left = self._limits.patience
         if self.is_waiting:
             left += self.since - time.monotonic()
+        if left <= 0.0 and (unsent := self.transport.get_write_buffer_size()) != self._unsent:
+            self._unsent = unsent  # an answer is on its way: look again
+            self._wait()
+            left = self._limits.patience
         if left <= 0.0:
             self.transport.abort()
         else:
@@ -69,6 +77,18 @@ class BoundedConnection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
         self._head += len(data)
         if self.is_waiting and self._head > _HEAD:
             self.transport.abort()
+
+    def on_headers_complete(self) -> None:
+        """Take in a request, which httptools has parsed; close the connection if too many wait for their answers."""
+        if len(self.pipeline) < _AHEAD:
+            super().on_headers_complete()
+        else:
+            self.transport.abort()
+
+    def pause_writing(self) -> None:
+        """Wait until the caller reads."""
+        super().pause_writing()
+        self._wait()
 
     def on_response_complete(self) -> None:
         """Wait for the next request."""

@@ -9,6 +9,7 @@ import re
 import zipfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -28,6 +29,7 @@ Cell = str | int | float | bool | date | None
 _SEPARATORS = "\t;,"  # the first of equally good ones
 _SEEN = 40  # lines that the separator is found from
 _MOST_UNPACKED = 2**30  # bytes of a workbook
+_CELL = 16  # bytes of a cell of a workbook, at least
 _ENCODINGS = ("utf", "cp", "iso8859", "mac", "koi8", "gb", "big5", "shift", "euc", "ascii")
 _NUMBER = re.compile(r"[+-]?\d+([.,]\d+)?([eE][+-]?\d+)?")
 _PERCENT = re.compile(rb'numFmtId="(?:9|10)"|formatCode="[^"]*%')  # in the styles of a workbook
@@ -309,6 +311,24 @@ def _plain(value: object) -> Cell:
     if hasattr(value, "item"):
         return _plain(value.item())
     return None if value != value or type(value).__name__ == "NAType" else str(value)
+
+
+def packed_cells(data: bytes) -> int:
+    """How many cells a Parquet file has, or a workbook may have; a few bytes of them can hold millions. Zero for texts.
+
+    Of a file that is damaged it is zero as well: reading it says what is wrong.
+    """
+    with suppress(Exception):
+        if data[:4] == b"PAR1":
+            require("pyarrow", subject="a Parquet file")
+            import pyarrow.parquet
+
+            known = pyarrow.parquet.read_metadata(io.BytesIO(data))
+            return int(known.num_rows * known.num_columns)
+        if data[:4] == b"PK\x03\x04":
+            with zipfile.ZipFile(io.BytesIO(data)) as archive:
+                return sum(entry.file_size for entry in archive.infolist()) // _CELL
+    return 0
 
 
 def _parquet(data: bytes, path: Path | str) -> pd.DataFrame:
