@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import alexp
+from alexp.algorithms.log import NoRewardYetError
 from alexp.algorithms.offer_log import check_packed, pack_rows, plain, unpack_rows, unplain
 from alexp.algorithms.warming import warm_up
 from alexp.testing.contextual import PROBLEMS, Crossed
@@ -399,3 +400,12 @@ def test_many_rewards_may_be_out():
     np.testing.assert_array_equal(pending.rows[-1], opt.log.offers.row(100))
     for trial in opt.pending()[::7]:
         opt.tell(trial, 0.1)
+
+
+def test_a_recommendation_before_the_first_reward_leaves_the_run_whole():
+    """A run that keeps no features cannot be repeated, so an answer that there is none must not ask for that."""
+    run = alexp.UniformRandom(BLOCKS, alexp.Candidates(), log_features="none", random_state=0)
+    with pytest.raises(NoRewardYetError):
+        run.best(features=np.ones((2, 5)))
+    run.tell(run.ask(features=np.ones((2, 5))), 0.5)
+    assert run.n_told == 1

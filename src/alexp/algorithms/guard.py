@@ -20,13 +20,16 @@ from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar, cast
 from weakref import WeakSet
 
 from alexp.algorithms.assumptions import NotCertified
+from alexp.algorithms.log import NoRewardYetError
 from alexp.estimation.posteriors import NotFiniteError
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 # What is raised at places where the state is whole, unless the mark is set: wrong input, and answers that are none.
-_HARMLESS = (ValueError, TypeError, LookupError, ImportError, Warning, NotCertified, NotFiniteError)
+_HARMLESS = (
+    ValueError, TypeError, LookupError, ImportError, Warning, NoRewardYetError, NotCertified, NotFiniteError,
+)  # fmt: skip
 
 _alive: WeakSet[Guarded] = WeakSet()
 
