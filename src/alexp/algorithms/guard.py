@@ -20,6 +20,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar, cast
 from weakref import WeakSet
 
 from alexp.algorithms.assumptions import NotCertified
+from alexp.common.ties import rules
 from alexp.estimation.posteriors import NotFiniteError
 
 _P = ParamSpec("_P")
@@ -51,6 +52,7 @@ class Guarded:
     """
 
     _lock: ReentrantLock
+    _tie = 0.0  # what it takes for a tie, see `alexp.common.ties`; nothing, if it was made by version 1.0.0
     _changing = False  # the mark: set while a change is on its way into the log
     _torn = False  # whether an interrupt or an unforeseen error has come in between
 
@@ -58,6 +60,7 @@ class Guarded:
         """Locked before it is made."""
         out = super().__new__(cls)
         out._enrol()
+        out._tie = rules.tie
         return out
 
     def _enrol(self) -> None:
@@ -100,6 +103,7 @@ def guarded(method: Callable[Concatenate[Any, _P], _R]) -> Callable[Concatenate[
         lock = self._lock
         if lock._is_owned():  # from inside another one
             return method(self, *args, **kwargs)
+        before, rules.tie = rules.tie, self._tie
         try:  # no `with`: an interrupt between the end of its block and the release would keep the lock for ever
             try:
                 lock.acquire()
@@ -121,6 +125,8 @@ def guarded(method: Callable[Concatenate[Any, _P], _R]) -> Callable[Concatenate[
                 self._torn = True
                 lock.release()
             raise
+        finally:
+            rules.tie = before
 
     return call
 

@@ -8,6 +8,7 @@ from typing import ClassVar, Literal, Unpack
 
 import numpy as np
 
+from alexp.common.ties import first_best
 from alexp.extend import (
     Certain,
     Decision,
@@ -110,7 +111,7 @@ class DRLasso(LassoBased):
         predicted = self.fit.at(table) - self.fit.intercept
         play: Play = Even(len(round_))
         if t >= self.n_uniform:
-            play = Explore(min(1.0, self.lam1 * self._rate(t)), len(round_), None, Certain(int(np.argmax(predicted))))
+            play = Explore(min(1.0, self.lam1 * self._rate(t)), len(round_), None, Certain(first_best(predicted)))
         return Weighing(play, table.mean(axis=1), predicted)
 
     def _note(self, decision: Decision, proposal: Proposal) -> FloatArray:

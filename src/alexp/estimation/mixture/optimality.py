@@ -16,6 +16,7 @@ import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.compiling import ieee
+from alexp.common.ties import first_few
 from alexp.estimation.posteriors import PosteriorGrid
 from alexp.problem.candidates import Choices
 
@@ -188,4 +189,4 @@ def evenly(weights: FloatArray, n: int, offset: float) -> IntArray:
 def promising(mean: FloatArray, variance: FloatArray) -> IntArray:
     """Positions, in increasing order, of the choices that may be the best: at most `MOST`."""
     upper = mean + 2.0 * np.sqrt(variance)
-    return np.sort(np.argsort(-upper, kind="stable")[:MOST])
+    return first_few(upper, MOST)
