@@ -321,4 +321,5 @@ def _regret_per_information(highest: float, noise_variance: float, mean: FloatAr
     with np.errstate(over="ignore"):
         information = np.log1p(np.minimum(std**2 / noise_variance, _ALL_INFORMATION))
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(np.where(information < _NO_INFORMATION, -inf, -((highest - mean) ** 2) / information))
+        out: FloatArray = np.where(information < _NO_INFORMATION, -inf, -((highest - mean) ** 2) / information)
+    return out

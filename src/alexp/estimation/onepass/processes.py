@@ -11,7 +11,7 @@ import numpy as np
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import Packable
 from alexp.common.schema import anything, floats, integers, record
-from alexp.common.ties import first_best, first_few
+from alexp.common.ties import first_best, first_few, rules, tolerance
 from alexp.estimation.onepass.regressions import KernelRegression, LinearRegression, PointTold, about_level, lifted
 from alexp.estimation.posteriors import CandidateMoments, Envelope, NotFiniteError, dictionary_rows, is_finite
 from alexp.problem.candidates import Choices
@@ -204,8 +204,9 @@ class Processes:
         for j, radius in zip(members.tolist(), radii.tolist(), strict=True):
             mean, width = self._values(j, choices)
             lower = np.minimum(lower, mean - radius * width)
-            model = np.where(mean + radius * width > upper, j, model)
-            upper = np.maximum(upper, mean + radius * width)
+            end = mean + radius * width
+            model = np.where(upper >= end - tolerance(1.0, -np.inf, rules.tie) * np.abs(end), model, j)
+            upper = np.maximum(upper, end)
         return Envelope(lower, upper, model)
 
     def largest_gaps(

@@ -430,8 +430,8 @@ class RidgeBank:
         table = self.levelled(choices)
         n = table.shape[1]
         out = Envelope(np.full(n, np.inf), np.full(n, -np.inf), np.full(n, -1, dtype=np.int64))
-        fits = (*self.fits(), members, radii, table)
-        self._over_candidates(lambda low, high: values.add_band(*fits, low, high, *out), n, members.size * n * 8)
+        fits, tie = (*self.fits(), members, radii, table), rules.tie
+        self._over_candidates(lambda low, high: values.add_band(*fits, low, high, tie, *out), n, members.size * n * 8)
         return out
 
     def largest_gaps(
