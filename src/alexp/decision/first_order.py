@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
-from alexp.common.ties import first_best
+from alexp.common.ties import first_best, rules
 
 # A column counts as dependent when pivoting leaves less than this fraction of its length: designs work with S, whose
 # condition number is the square of the features', and double precision resolves 1e-14 there.
@@ -70,8 +70,13 @@ def independent_columns(features: FloatArray) -> IntArray:
 
 
 def spread_rows(features: FloatArray) -> IntArray:
-    """Indices of P rows of a rank-P matrix (N, P) that span the space, by QR with pivoting on the rows."""
-    return _pivoted_qr(features.T)[1][: features.shape[1]]
+    """Indices of P rows of a rank-P matrix (N, P) that span the space, by QR with pivoting on the rows.
+
+    Rows are made longer the earlier they come, by a millionth at most: of those that tie the first is taken.
+    """
+    n = len(features)
+    longer = 1.0 + 1e4 * rules.tie * np.arange(n, 0, -1) / n
+    return _pivoted_qr(features.T * longer)[1][: features.shape[1]]
 
 
 def _pivoted_qr(matrix: FloatArray) -> tuple[FloatArray, IntArray]:
