@@ -11,14 +11,17 @@ import sys
 import warnings
 
 import numpy as np
+import pandas as pd
 from threadpoolctl import threadpool_info
 
 import alexp
 from tests.golden import cases
 
-# What stands for another processor: variables of the environment, and what OpenBLAS then says it computes for.
-_NO_AVX512 = {"NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR"}
-_NO_AVX2 = {"NPY_DISABLE_CPU_FEATURES": "X86_V3 X86_V4 AVX512_ICL AVX512_SPR"}
+# What stands for another processor: what NumPy does without, by the names of several of its versions, and what OpenBLAS
+# then says it computes for.
+_AVX512 = "AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL AVX512_SPR X86_V4"
+_NO_AVX512 = {"NPY_DISABLE_CPU_FEATURES": _AVX512}
+_NO_AVX2 = {"NPY_DISABLE_CPU_FEATURES": f"AVX2 FMA3 X86_V3 {_AVX512}"}
 KINDS = {
     "SkylakeX": ({}, "SkylakeX"),
     "Haswell": (_NO_AVX512, "Haswell"),
@@ -27,6 +30,13 @@ KINDS = {
 
 BASES, LIGANDS, SOLVENTS = ("KOAc", "KOPiv", "CsOAc"), tuple(f"L{k}" for k in range(8)), ("DMAc", "BuCN", "water")
 HEAT = (90.0, 105.0, 120.0)
+
+
+def features():
+    """Names of the instructions that NumPy has code for and that can be switched off."""
+    from numpy._core._multiarray_umath import __cpu_dispatch__
+
+    return list(__cpu_dispatch__)
 
 
 def reactions():
@@ -40,10 +50,8 @@ def reactions():
     return table, np.round(yields, 1)
 
 
-def plates(rewards, seed, size=4, n=5, told=None, **settings):
+def plates(seed, size=4, n=5, told=None, **settings):
     """Plates on the table of reactions."""
-    import pandas as pd
-
     table, own = reactions()
     opt = alexp.EvidenceMixture(alexp.Table.from_frame(pd.DataFrame(table)), random_state=seed, **settings)
     out = []
@@ -82,12 +90,11 @@ def ties():
     """Problems in which choices tie, by name: functions that play them."""
     out = {}
     for rule in ("ids", "ucb", "ei", "ei+ucb", "thompson", "matching"):
-        out[f"words/{rule}"] = lambda rule=rule: plates(None, 1, rule=rule)
+        out[f"words/{rule}"] = lambda rule=rule: plates(1, rule=rule)
     for seed in range(3):
-        out[f"words/default/{seed}"] = lambda seed=seed: plates(None, seed, reward_range=(0.0, 100.0))
-    out["words/sum"] = lambda: plates(None, 4, size=1, n=12, goal="sum", repeats=True)
+        out[f"words/default/{seed}"] = lambda seed=seed: plates(seed, reward_range=(0.0, 100.0))
+    out["words/sum"] = lambda: plates(4, size=1, n=12, goal="sum", repeats=True)
     out["words/several"] = lambda: plates(
-        None,
         5,
         objectives={"yield": "maximize", "celsius": "minimize"},
         told=lambda y, row: {"yield": y},

@@ -8,7 +8,6 @@ from typing import ClassVar, Literal, Unpack, get_args
 
 import numpy as np
 
-from alexp.common.ties import first_best
 from alexp.extend import (
     Agents,
     BoolArray,
@@ -18,6 +17,7 @@ from alexp.extend import (
     Shared,
     State,
     booleans,
+    first_best,
     one_of,
     positive,
     record,

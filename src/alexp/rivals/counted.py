@@ -9,7 +9,6 @@ from typing import ClassVar, Literal, Unpack
 
 import numpy as np
 
-from alexp.common.ties import first_best
 from alexp.extend import (
     AGENTS,
     UCB,
@@ -27,6 +26,7 @@ from alexp.extend import (
     Round,
     Shared,
     State,
+    first_best,
     floats,
     fraction,
     non_negative,

@@ -7,8 +7,7 @@ from typing import ClassVar, Literal, Unpack
 
 import numpy as np
 
-from alexp.common.ties import first_best
-from alexp.extend import Agents, Domain, ModelClass, Shared, State, floats, positive, record, share
+from alexp.extend import Agents, Domain, ModelClass, Shared, State, first_best, floats, positive, record, share
 from alexp.rivals.counted import CountedAgents
 
 

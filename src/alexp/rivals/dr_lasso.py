@@ -8,7 +8,6 @@ from typing import ClassVar, Literal, Unpack
 
 import numpy as np
 
-from alexp.common.ties import first_best
 from alexp.extend import (
     Certain,
     Decision,
@@ -26,6 +25,7 @@ from alexp.extend import (
     Shared,
     State,
     anything,
+    first_best,
     floats,
     non_negative,
     number,

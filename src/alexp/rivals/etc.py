@@ -8,7 +8,6 @@ from typing import ClassVar, Literal, Unpack, get_args
 
 import numpy as np
 
-from alexp.common.ties import first_best
 from alexp.extend import (
     Algorithm,
     Certain,
@@ -28,6 +27,7 @@ from alexp.extend import (
     anything,
     count,
     design_weights,
+    first_best,
     independent_columns,
     maybe,
     offering,

@@ -7,7 +7,6 @@ from typing import ClassVar, Unpack
 
 import numpy as np
 
-from alexp.common.ties import first_best
 from alexp.extend import (
     UCB,
     Agent,
@@ -25,6 +24,7 @@ from alexp.extend import (
     Stated,
     a_dict,
     anything,
+    first_best,
     floats,
     integers,
     maybe,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import ClassVar, Unpack
 
-from alexp.common.ties import first_best
 from alexp.extend import (
     Domain,
     FloatArray,
@@ -13,6 +12,7 @@ from alexp.extend import (
     Round,
     State,
     anything,
+    first_best,
     linear_posteriors,
     record,
     same,

@@ -7,7 +7,6 @@ from typing import ClassVar, Unpack
 
 import numpy as np
 
-from alexp.common.ties import first_best
 from alexp.extend import (
     Algorithm,
     Certain,
@@ -25,6 +24,7 @@ from alexp.extend import (
     State,
     Weighted,
     count,
+    first_best,
     floats,
     positive,
     record,

@@ -8,7 +8,6 @@ from typing import ClassVar, Unpack
 
 import numpy as np
 
-from alexp.common.ties import first_best
 from alexp.extend import (
     Algorithm,
     Certain,
@@ -23,6 +22,7 @@ from alexp.extend import (
     Shared,
     State,
     anything,
+    first_best,
     predict,
     record,
     same,

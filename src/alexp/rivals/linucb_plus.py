@@ -8,7 +8,6 @@ from typing import ClassVar, Unpack
 
 import numpy as np
 
-from alexp.common.ties import first_best
 from alexp.extend import (
     Algorithm,
     Among,
@@ -28,6 +27,7 @@ from alexp.extend import (
     State,
     anything,
     count,
+    first_best,
     floats,
     fraction,
     integers,

@@ -7,7 +7,6 @@ from typing import ClassVar, Unpack
 
 import numpy as np
 
-from alexp.common.ties import first_best
 from alexp.extend import (
     SQUARE,
     Certain,
@@ -23,6 +22,7 @@ from alexp.extend import (
     State,
     anything,
     exponential_weights,
+    first_best,
     floats,
     fraction,
     linear_posteriors,

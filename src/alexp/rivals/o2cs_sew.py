@@ -7,7 +7,6 @@ from typing import ClassVar, Literal, Unpack, get_args
 
 import numpy as np
 
-from alexp.common.ties import first_best
 from alexp.extend import (
     AGENTS,
     SQUARE,
@@ -23,6 +22,7 @@ from alexp.extend import (
     State,
     anything,
     count,
+    first_best,
     floats,
     fraction,
     linear_posteriors,

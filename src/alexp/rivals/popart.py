@@ -7,7 +7,6 @@ from typing import ClassVar, Unpack
 
 import numpy as np
 
-from alexp.common.ties import first_best
 from alexp.extend import (
     Algorithm,
     Certain,
@@ -27,6 +26,7 @@ from alexp.extend import (
     a_dict,
     count,
     design_features,
+    first_best,
     fraction,
     independent_columns,
     maybe,

@@ -7,7 +7,6 @@ from typing import ClassVar, Unpack
 
 import numpy as np
 
-from alexp.common.ties import first_best
 from alexp.extend import (
     AGENTS,
     Algorithm,
@@ -26,6 +25,7 @@ from alexp.extend import (
     Weighted,
     anything,
     count,
+    first_best,
     floats,
     fraction,
     integers,

@@ -7,7 +7,6 @@ from typing import ClassVar, Literal, Unpack
 
 import numpy as np
 
-from alexp.common.ties import first_best
 from alexp.extend import (
     UCB,
     AgentPool,
@@ -23,6 +22,7 @@ from alexp.extend import (
     State,
     Weighted,
     anything,
+    first_best,
     linear_posteriors,
     one_of,
     positive,

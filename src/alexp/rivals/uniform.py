@@ -6,7 +6,6 @@ from typing import ClassVar, Unpack
 
 import numpy as np
 
-from alexp.common.ties import first_best
 from alexp.extend import (
     Algorithm,
     Decision,
@@ -17,6 +16,7 @@ from alexp.extend import (
     Round,
     Shared,
     State,
+    first_best,
     floats,
     record,
     same,
