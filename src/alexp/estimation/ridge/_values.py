@@ -280,7 +280,7 @@ def add_band(
     widest = widest_of(offsets, active)
     coords, mu, quadratic = np.empty(widest * BLOCK), np.empty(BLOCK), np.empty(BLOCK)
     shift, inverse = np.empty(widest), np.empty(widest)
-    lower = np.empty((widest * (widest - 1)) // 2 + 1)
+    lower, slack = np.empty((widest * (widest - 1)) // 2 + 1), tolerance(1.0, -np.inf, tie)
     for k in range(active.shape[0]):
         j = active[k]
         own = columns[offsets[j] : offsets[j + 1]]
@@ -295,7 +295,7 @@ def add_band(
                 lower_ends[begin + i] = min(lower_ends[begin + i], centre - width)
                 end = centre + width
                 if end > upper_ends[begin + i]:
-                    if not upper_ends[begin + i] >= end - tolerance(end, -np.inf, tie):
+                    if end - slack * abs(end) > upper_ends[begin + i]:
                         model[begin + i] = j
                     upper_ends[begin + i] = end
 
