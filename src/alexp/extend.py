@@ -41,6 +41,7 @@ from alexp.common.schema import (
     sequence,
     whole,
 )
+from alexp.common.ties import first_best, first_best_in_rows
 from alexp.common.validation import count, fraction, limited, non_negative, offering, one_of, positive, share
 from alexp.decision.agents import UCB, Agent, Greedy, View
 from alexp.decision.designs import EOptimal, Exploration, HOptimal, Uniform, design_features, design_weights
@@ -148,6 +149,8 @@ __all__ = [
     "design_features",
     "design_weights",
     "exponential_weights",
+    "first_best",
+    "first_best_in_rows",
     "floats",
     "fraction",
     "independent_columns",

@@ -9,7 +9,7 @@ rule of one's own is a frozen dataclass with a `play`:
 
         def play(self, belief, round):
             mean, std = belief.moments(round)
-            return Certain(int(np.argmax(mean + self.beta * std)))
+            return Certain(first_best(mean + self.beta * std))
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ import numpy as np
 
 from alexp.common.arguments import FullSignature, check_keywords, constructor
 from alexp.common.arrays import FloatArray
+from alexp.common.ties import first_best
 from alexp.common.validation import count, non_negative, one_of, positive, share
 from alexp.decision.plays import Among, Certain, Play, Weighted
 from alexp.problem.candidates import Round
@@ -228,7 +229,7 @@ class HypervolumeImprovement(Rule):
         boxes = free_boxes(belief.front(round), belief.reference)
         excesses = [partial(self._excess, belief, objective, round) for objective in range(belief.reference.size)]
         gains = belief.worth(round, expected_improvement(boxes, excesses))
-        return Certain(int(np.argmax(gains if gains.max() > 0.0 else belief.uncertainty(round))))
+        return Certain(first_best(gains if gains.max() > 0.0 else belief.uncertainty(round)))
 
     def _excess(self, belief: SeveralBeliefs, objective: int, round: Round, levels: FloatArray) -> FloatArray:
         return belief.excess(objective, round, levels, self.width)
@@ -249,7 +250,7 @@ class Thompson(Rule):
     def play(self, belief: Belief, round: Round) -> Play:
         """Evenly one of the maximisers."""
         rng = belief.rng()
-        return Among(np.array([np.argmax(belief.sample(round, rng)) for _ in range(self.draws)], dtype=np.int64))
+        return Among(np.array([first_best(belief.sample(round, rng)) for _ in range(self.draws)], dtype=np.int64))
 
 
 @dataclass(frozen=True)
@@ -320,4 +321,5 @@ def _regret_per_information(highest: float, noise_variance: float, mean: FloatAr
     with np.errstate(over="ignore"):
         information = np.log1p(np.minimum(std**2 / noise_variance, _ALL_INFORMATION))
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(np.where(information < _NO_INFORMATION, -inf, -((highest - mean) ** 2) / information))
+        out: FloatArray = np.where(information < _NO_INFORMATION, -inf, -((highest - mean) ** 2) / information)
+    return out

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
+from math import fsum, sqrt
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -122,17 +123,22 @@ class SyntheticEnvironment(ModelEnvironment):
             raise ValueError(f"true_model must be below {models.n_models}, got {true_model}")
         self._columns = models.groups[self.true_model]
         theta = rng.standard_normal(self._columns.size)
-        self.theta = positive("norm", norm) * theta / np.linalg.norm(theta)
+        self.theta = positive("norm", norm) * theta / sqrt(fsum(theta * theta))
         self._beta = self.theta / models.scales[self.true_model]
         super().__init__(
-            domain, features[:, self._columns] @ self._beta, noise_std=noise_std, random_state=streams.entropy
+            domain, _combined(features[:, self._columns], self._beta), noise_std=noise_std, random_state=streams.entropy
         )
 
     def reward(self, x: Action) -> Any:
         """Noiseless reward of any action of the domain, candidate or not."""
         rows, single = self.models.rows(self.domain, x)
-        values = rows[:, self._columns] @ self._beta
+        values = _combined(rows[:, self._columns], self._beta)
         return float(values[0]) if single else values
+
+
+def _combined(columns: FloatArray, beta: FloatArray) -> FloatArray:
+    """The product of columns (n, d) and coefficients (d,), summed exactly: rewards are the same on every processor."""
+    return np.array([fsum(row) for row in (columns * beta).tolist()])
 
 
 class EnvironmentRound(NamedTuple):

@@ -8,6 +8,7 @@ import pytest
 from numba import njit
 from scipy.stats import norm
 
+from alexp.common.ties import TIE
 from alexp.estimation.mixture import optimality
 from alexp.estimation.mixture.mixture import Mixture, StudentMixture
 from alexp.problem.candidates import Choices
@@ -130,7 +131,7 @@ def test_chances_against_their_twin():
     scales, counts = np.array([0.5, 1.0, 2.0]), np.array([4, 0, 7])
     normals, stretches = rng.standard_normal((20, 4)), rng.uniform(0.5, 2.0, 20)
     out = np.zeros(5)
-    optimality.add_chances(means, roots, scales, counts, 3, normals, stretches, 1.0, out)
+    optimality.add_chances(means, roots, scales, counts, 3, normals, stretches, 1.0, TIE, out)
     assert out == pytest.approx(slow_chances(means, roots, scales, counts, 3, normals, stretches, 5), abs=1e-10)
 
 

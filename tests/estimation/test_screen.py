@@ -16,7 +16,15 @@ from alexp.estimation.ridge._search import (
     screen_for,
 )
 from alexp.estimation.ridge.bank import RidgeBank
-from tests.estimation.test_sweep import random_bank, twin_coefficients, twin_mean, twin_scores, unpacked_factor
+from tests.estimation.test_sweep import (
+    assert_equals_twin,
+    random_bank,
+    twin_coefficients,
+    twin_mean,
+    twin_scores,
+    twin_winners,
+    unpacked_factor,
+)
 
 
 def hard_case(rng):
@@ -42,13 +50,11 @@ def test_argmax_equals_the_twin_on_hard_cases(seed):
     bank, groups, table = hard_case(rng)
     for _ in range(3):  # the second and third sweep start from the winners of the one before
         width = np.where(rng.integers(5, size=len(groups)), 10.0 ** rng.uniform(-3, 3, len(groups)), 0.0)
-        np.testing.assert_array_equal(
-            bank.argmax_ucb(table, width), twin_scores(bank, groups, table, width).argmax(axis=1)
-        )
+        assert_equals_twin(bank, groups, table, width)
         theta = rng.normal(size=sum(map(len, groups))) * 10.0 ** rng.uniform(-6, 6)
         parts = np.split(theta, np.cumsum([len(group) for group in groups])[:-1])
-        expected = [twin_mean(part, table[group]).argmax() for part, group in zip(parts, groups, strict=True)]
-        np.testing.assert_array_equal(bank.argmax_linear(table, theta), expected)
+        means = [twin_mean(part, table[group]) for part, group in zip(parts, groups, strict=True)]
+        np.testing.assert_array_equal(bank.argmax_linear(table, theta), twin_winners(np.array(means)))
         bank.update(table[:, rng.integers(table.shape[1])], float(rng.normal()))
 
 
@@ -103,8 +109,7 @@ def test_models_out_of_range_are_left_to_double_precision(ridge, width):
     table[:, ::2] *= rng.integers(2, size=(2, 25))  # infinity times these zeros would be no number
     bank.update(table[:, 1], 1.0)
     for _ in range(3):
-        expected = twin_scores(bank, [np.array([0, 1])], table, np.array([width])).argmax(axis=1)
-        np.testing.assert_array_equal(bank.argmax_ucb(table, width), expected)
+        assert_equals_twin(bank, [np.array([0, 1])], table, np.array([width]))
         bank.update(table[:, rng.integers(50)], float(rng.normal()))
 
 

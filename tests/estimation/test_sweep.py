@@ -9,8 +9,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from alexp.common.ties import tie_of
 from alexp.estimation.ridge import bank as ridge_module
 from alexp.estimation.ridge.bank import RidgeBank
+from tests.common import ties_twin
 
 
 def random_bank(rng, sizes, n_columns, observations=20, intercept=False, ridge=None, threads=1, scale=1.0):
@@ -80,9 +82,18 @@ def twin_scores(bank, groups, table, width):
     return np.array(scores)
 
 
+def twin_winners(scores):
+    """The first score of every row that ties with the largest; their size is their scale."""
+    top = scores.max(axis=1, keepdims=True)
+    return (scores >= top - ties_twin.tolerance(top, -np.inf)).argmax(axis=1)
+
+
 def assert_equals_twin(bank, groups, table, width):
+    """With ties, and to the last bit as version 1.0.0 had it."""
     scores = twin_scores(bank, groups, table, width)
-    np.testing.assert_array_equal(bank.argmax_ucb(table, width), scores.argmax(axis=1))
+    np.testing.assert_array_equal(bank.argmax_ucb(table, width), twin_winners(scores))
+    with tie_of(0.0):
+        np.testing.assert_array_equal(bank.argmax_ucb(table, width), scores.argmax(axis=1))
     return scores
 
 
@@ -164,6 +175,21 @@ def test_a_width_with_infinite_square_still_finds_the_candidate_without_width():
     assert bank.argmax_ucb(table, 1e158).tolist() == [300]
 
 
+@pytest.mark.parametrize("threads", [1, 3])
+def test_the_first_of_scores_that_creep_up_within_the_tolerance(monkeypatch, threads):
+    """Neighbours tie and the ends do not: what ties with the best so far may be worse than what ties with the best."""
+    monkeypatch.setattr(ridge_module, "_THREADED_SWEEP", 0)
+    rng, met = np.random.default_rng(5), set()
+    for _ in range(200):
+        bank, groups = random_bank(rng, [2], 2, threads=threads)
+        steps = rng.integers(0, 40, 700) * 0.1 * ties_twin.TIE
+        table = np.ascontiguousarray(np.ones((2, 1)) * (1.0 + steps))
+        bank._winners = rng.integers(0, 700, 1)
+        scores = assert_equals_twin(bank, groups, table, np.array([3.0]))
+        met.add(int(twin_winners(scores)[0]) == int(scores[0].argmax()))
+    assert met == {False, True}
+
+
 def test_first_of_duplicated_candidates_wins():
     rng = np.random.default_rng(2)
     sizes = [1, 2, 3, 4, 6, 11]
@@ -216,7 +242,8 @@ def test_argmax_linear_equals_the_twin_and_the_greedy_case_of_ucb():
     table = rng.normal(size=(20, 777))
     theta = rng.normal(size=sum(sizes))
     cuts = np.cumsum(sizes)[:-1]
-    expected = [twin_mean(part, table[g]).argmax() for part, g in zip(np.split(theta, cuts), groups, strict=True)]
+    means = [twin_mean(part, table[g]) for part, g in zip(np.split(theta, cuts), groups, strict=True)]
+    expected = twin_winners(np.array(means))
     np.testing.assert_array_equal(bank.argmax_linear(table, theta, np.zeros(len(sizes))), expected)
     np.testing.assert_array_equal(
         bank.argmax_linear(table, *bank.coefficients()), bank.argmax_ucb(table, np.zeros(len(sizes)))

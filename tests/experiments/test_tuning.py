@@ -177,5 +177,6 @@ def test_the_code_still_plays_the_stored_sweep(rows):
         final = run_task(task_of(method, try_of(row).values, SCENARIOS[name], TUNING_SEEDS[0])).regret[-1]
         if not np.isclose(final, float(row["first"]), rtol=1e-6, atol=1e-6):
             differ.append(f"{name} {method}: {row['first']} stored, {final:.9g} today")
-    # Another processor breaks ties otherwise, in two of these runs so far; another solver changes more.
-    assert len(differ) <= 3, "make the sweep anew with alexp reproduce --store: " + "; ".join(differ)
+    # One stored run had rewards with other last bits, on which its Lasso selects another model; another solver changes
+    # more. What is played today is the same on all processors.
+    assert len(differ) <= 1, "make the sweep anew with alexp reproduce --store: " + "; ".join(differ)

@@ -7,8 +7,10 @@ import pandas as pd
 import pytest
 
 import alexp
-from alexp.parts.program import BLOCK, Node, UpperFront, plan
+from alexp.common.ties import TIE
+from alexp.parts.program import BLOCK, Node, Tied, UpperFront, plan
 from alexp.problem.candidates import AllBut, ComputedOrder
+from tests.common import ties_twin
 from tests.parts.holding import held, linear_rewards, mixture, play, tables
 
 RULES = [
@@ -32,6 +34,37 @@ def test_decisions_are_those_of_one_memory(settings):
     np.testing.assert_allclose(parts.probabilities, alone.probabilities, atol=1e-10)
     assert parts.best().index == alone.best().index
     np.testing.assert_allclose(parts.predict(17), alone.predict(17), rtol=1e-7)
+
+
+def with_twins(rng):
+    """Tables in which every candidate has two more of the same features, in single precision in part."""
+    order = rng.permutation(np.tile(np.arange(70), 3))
+    return {name: np.ascontiguousarray(values[order]) for name, values in tables(70).items()}
+
+
+@pytest.mark.parametrize("kernels", ["linear", "auto"])
+@pytest.mark.parametrize("settings", RULES, ids=str)
+def test_ties_go_as_in_one_memory(settings, kernels):
+    """Candidates of equal features, whose numbers differ in their last bits, in parts as anywhere."""
+    given = with_twins(np.random.default_rng(4))
+    rewards, n = linear_rewards(given), 210
+    alone, parts = (mixture(one, n, kernels, **settings) for one in (given, held(given, 4)))
+    found = [play(one, rewards, 25) for one in (alone, parts)]
+    assert found[0] == found[1]
+    assert alone.best().index == parts.best().index
+
+
+@pytest.mark.parametrize("tie", [TIE, 0.0])
+def test_the_first_of_the_best_is_found_part_by_part(tie):
+    rng = np.random.default_rng(5)
+    for _ in range(200):
+        scores = rng.choice(rng.standard_normal(3), 60) * (1.0 + 10.0 ** rng.uniform(-16, -9) * rng.random(60))
+        visited, found = rng.permutation(60), Tied.none()
+        for some in np.array_split(rng.permutation(60), 5):
+            found = found.joined(Tied.of(scores[some], visited[some], tie, found.top), tie)
+            assert found.values.size < 30
+        in_order = scores[np.argsort(visited)]
+        assert found.first(tie) == (ties_twin.first_best(in_order) if tie else int(np.argmax(in_order)))
 
 
 @pytest.mark.parametrize("kernels", ["auto", {"a": alexp.kernels.Tanimoto(), "b": ["linear", alexp.kernels.RBF()]}])

@@ -10,6 +10,7 @@ from alexp.algorithms.certified import Certified
 from alexp.common.arrays import FloatArray
 from alexp.common.codec import State
 from alexp.common.schema import anything, record, same
+from alexp.common.ties import first_best
 from alexp.decision.pool import AgentPool, OwnDataPool
 from alexp.decision.suggestions import Suggestions
 from alexp.problem.candidates import Round
@@ -43,7 +44,7 @@ class AgentBased(Certified):
 
     def _leader(self) -> int:
         """The model to recommend."""
-        return int(np.argmax(self.probabilities))
+        return first_best(self.probabilities)
 
     def _recommend(self, round_: Round) -> tuple[int, float, int | None]:
         leader = self._leader()

@@ -12,6 +12,7 @@ from alexp.algorithms.base import Decision, Observation, Shared
 from alexp.common.arrays import FloatArray
 from alexp.common.codec import State
 from alexp.common.schema import a_dict, anything, floats, maybe, record, same, whole
+from alexp.common.ties import first_best
 from alexp.common.validation import offering, one_of
 from alexp.decision.agents import UCB
 from alexp.decision.designs import Exploration, Uniform, design_weights
@@ -195,7 +196,7 @@ class ALExp(AgentBased):
         return in_memory(self._weights(self._scored[1]))
 
     def _leader(self) -> int:
-        return int(np.argmax(self._weights(self._scored[1])))
+        return first_best(self._weights(self._scored[1]))
 
     def _state(self) -> State:
         self.models.require_list("saving ALExp, whose returns are one number for each model,")

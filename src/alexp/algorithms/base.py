@@ -38,13 +38,23 @@ from alexp.algorithms.log import (
 from alexp.algorithms.naming import Name, find_trial
 from alexp.algorithms.offer_log import LogFeatures, OfferLog, check_log_features
 from alexp.algorithms.rerun import Rerun
-from alexp.algorithms.saving import FIELDS, FORMAT, content_digest, read_log, read_notes, read_stored
+from alexp.algorithms.saving import (
+    FIELDS,
+    FORMAT,
+    TIES,
+    content_digest,
+    read_log,
+    read_notes,
+    read_stored,
+    take_ties,
+)
 from alexp.common.arguments import FullSignature, constructor
 from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.backends import enumerating_card
 from alexp.common.codec import Packable, State, fingerprint, pack, unpack
 from alexp.common.extensions import Registry
 from alexp.common.schema import Check, record, text
+from alexp.common.ties import tie_of
 from alexp.common.validation import count, limited, one_of, positive
 from alexp.decision.plays import Play, Proposal
 from alexp.estimation.announcing import announce
@@ -775,6 +785,8 @@ class Algorithm(Guarded, ABC):
         """JSON-safe state. With `problem`, built-in models and plain tables are stored along with it."""
         self._keep_up()
         settings = {key: component_to_dict(value) for key, value in self.arguments().items()}
+        if self._tie:
+            settings["ties"] = TIES
         stored = {"models": self.models.to_dict(), "domain": self.domain.to_dict()} if problem else {}
         data = {
             "format": FORMAT,
@@ -805,12 +817,13 @@ class Algorithm(Guarded, ABC):
         stored = known["problem"]
         models = models if models is not None else read_stored(stored, "models", ModelClass.from_dict)
         domain = domain if domain is not None else read_stored(stored, "domain", domain_from_dict)
-        saved = unpack(known["settings"]).items()
-        arguments = {key: component_from_dict(value, key) for key, value in saved if key not in settings}
+        saved = dict(unpack(known["settings"]))
+        tie = take_ties(saved)
+        arguments = {key: component_from_dict(value, key) for key, value in saved.items() if key not in settings}
         if not (known["entropy"].isascii() and known["entropy"].isdigit()):
             raise ValueError(f"state['entropy'] must be a whole number as text, got {known['entropy']!r:.80}")
         make: Callable[..., Self] = kind
-        with quietly():
+        with quietly(), tie_of(tie):
             try:
                 out = make(models, domain, random_state=int(known["entropy"]), **arguments, **settings)
             except (TypeError, AttributeError, LookupError, ArithmeticError) as error:

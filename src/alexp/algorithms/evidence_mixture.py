@@ -24,6 +24,7 @@ from alexp.common.arrays import Action, FloatArray, IntArray
 from alexp.common.backends import register
 from alexp.common.codec import State
 from alexp.common.schema import anything, record, same
+from alexp.common.ties import first_best, rules
 from alexp.common.validation import count, fraction, non_negative, one_of, positive, share
 from alexp.decision.plays import Explore
 from alexp.decision.weights import draw_index
@@ -113,7 +114,7 @@ class MixtureBelief:
         self._chances: tuple[Choices, FloatArray] | None = None  # P(success) where it was last asked for
         self._gains: tuple[float, UpperBounds] | None = None  # expected improvements, under a width
         self._deviations: tuple[FloatArray, UpperBounds] | None = None  # means by candidate (N,), standard deviations
-        self._front: tuple[Hashable, tuple[IntArray, FloatArray, FloatArray]] | None = None  # of values in parts
+        self._front: tuple[Hashable, tuple[bool, IntArray, FloatArray, FloatArray]] | None = None  # of values in parts
         self._expected: tuple[Pending, FloatArray | float] = (NOTHING, -inf)  # the best of pending trials, by component
 
     @cached_property
@@ -185,7 +186,7 @@ class MixtureBelief:
             if hasattr(mean, "upper_front"):
                 return self._best_on_front(round, mean, std, score)
             scores = score(mean, std)
-            position = int(np.argmax(scores))
+            position = first_best(scores)
             return position, float(scores[position])
         (means, deviations), indices = self._upper_deviations(round), round.indices
         chances = None if self.success is None else self.success_probabilities(round)
@@ -202,10 +203,11 @@ class MixtureBelief:
         """The same for values in parts: choices that no other one equals or exceeds in both numbers are enough."""
         if self._front is None or self._front[0] != round.key:
             self._front = round.key, mean.upper_front(std)
-        where, *values = self._front[1]
+        has_ties, where, *values = self._front[1]
         scores = score(*values)
-        position = int(np.argmax(scores))
-        return int(where[position]), float(scores[position])
+        place = first_best(scores)
+        position = first_best(score(mean, std)) if has_ties and rules.tie else int(where[place])
+        return position, float(scores[place])
 
     @cached_property
     def _looks_at_few(self) -> bool:
@@ -304,7 +306,7 @@ class MixtureBelief:
         """
         if self._run.is_contextual or self._run.cost is not None or self._run._listed.is_in_parts:
             gains = self.expected_improvement(round, width)
-            return int(np.argmax(gains)), float(gains.max())
+            return first_best(gains), float(gains.max())
         bounds, indices = self._upper_gains(round, width), round.indices
         return bounds.first_best(
             indices, lambda some: bounds.upper[indices[some]], lambda some: self._gains_of(round, some, width)
@@ -744,7 +746,7 @@ class EvidenceMixture(SeveralObjectives):
         return self.within_range(np.minimum(*ends)), self.within_range(np.maximum(*ends))
 
     def _recommend(self, round_: Round) -> tuple[int, float, int | None]:
-        position = int(np.argmax(self.belief.moments(round_).mean))
+        position = first_best(self.belief.moments(round_).mean)
         return (
             position,
             float(self.belief.plain_moments(round_).mean[position]),

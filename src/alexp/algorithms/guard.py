@@ -21,6 +21,7 @@ from weakref import WeakSet
 
 from alexp.algorithms.assumptions import NotCertified
 from alexp.algorithms.log import NoRewardYetError
+from alexp.common.ties import rules
 from alexp.estimation.posteriors import NotFiniteError
 
 _P = ParamSpec("_P")
@@ -54,6 +55,7 @@ class Guarded:
     """
 
     _lock: ReentrantLock
+    _tie = 0.0  # what it takes for a tie, see `alexp.common.ties`; nothing, if it was made by version 1.0.0
     _changing = False  # the mark: set while a change is on its way into the log
     _torn = False  # whether an interrupt or an unforeseen error has come in between
 
@@ -61,6 +63,7 @@ class Guarded:
         """Locked before it is made."""
         out = super().__new__(cls)
         out._enrol()
+        out._tie = rules.tie
         return out
 
     def _enrol(self) -> None:
@@ -103,6 +106,7 @@ def guarded(method: Callable[Concatenate[Any, _P], _R]) -> Callable[Concatenate[
         lock = self._lock
         if lock._is_owned():  # from inside another one
             return method(self, *args, **kwargs)
+        before, rules.tie = rules.tie, self._tie
         try:  # no `with`: an interrupt between the end of its block and the release would keep the lock for ever
             try:
                 lock.acquire()
@@ -124,6 +128,8 @@ def guarded(method: Callable[Concatenate[Any, _P], _R]) -> Callable[Concatenate[
                 self._torn = True
                 lock.release()
             raise
+        finally:
+            rules.tie = before
 
     return call
 

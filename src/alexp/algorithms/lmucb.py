@@ -9,6 +9,7 @@ import numpy as np
 from alexp.algorithms.agent_based import AgentBased
 from alexp.algorithms.base import Decision, Observation, Shared
 from alexp.common.arrays import FloatArray, IntArray
+from alexp.common.ties import first_best
 from alexp.common.validation import fraction, positive
 from alexp.decision.agents import UCB
 from alexp.decision.plays import Certain
@@ -69,7 +70,7 @@ class LMUCB(AgentBased):
     def _decide(self, round_: Round) -> Decision:
         local, radii = self._optimistic()
         band = self._pool.with_fantasies(0, round_.pending).envelope(local, radii, round_.wide)
-        position = int(np.argmax(round_.narrow(band.upper)))
+        position = first_best(round_.narrow(band.upper))
         return Decision(Certain(position, int(round_.narrow(band.model)[position])))
 
     def _optimistic(self) -> tuple[IntArray, FloatArray]:

@@ -15,6 +15,7 @@ from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import Packable, State, unpack
 from alexp.common.memory import exceeds_memory, is_lack_of_memory
 from alexp.common.schema import MOST, Check, a_dict, booleans, floats, integers, record, same, text, whole
+from alexp.common.ties import TIE
 from alexp.common.validation import LARGEST
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _CERTAIN = 1.0 + 1e-6  # the largest propensity, up to rounding
 FORMAT = 1  # version of what to_dict writes
+TIES = "first"  # how ties go: to the first in visiting order
 FIELDS: dict[str, Check] = {
     "format": whole(FORMAT, FORMAT),
     "settings": a_dict,
@@ -50,6 +52,14 @@ def read_stored(problem: State, key: str, build: Callable[[State], _T]) -> _T:
             raise
         message = f"state['problem'][{key!r}] cannot be read; pass {key}= as it was constructed"
         raise ValueError(f"{message}: {type(error).__name__}: {error}") from error
+
+
+def take_ties(settings: State) -> float:
+    """What a stored run takes for a tie, taken out of its settings: nothing before these said so, in version 1.0.0."""
+    stored = settings.pop("ties", None)
+    if stored not in (None, TIES):
+        raise ValueError(f"settings['ties'] must be {TIES!r}, got {stored!r:.80}")
+    return 0.0 if stored is None else TIE
 
 
 def content_digest(data: State) -> str:

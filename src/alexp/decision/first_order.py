@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
+from alexp.common.ties import first_best, rules
 
 # A column counts as dependent when pivoting leaves less than this fraction of its length: designs work with S, whose
 # condition number is the square of the features', and double precision resolves 1e-14 there.
@@ -69,8 +70,13 @@ def independent_columns(features: FloatArray) -> IntArray:
 
 
 def spread_rows(features: FloatArray) -> IntArray:
-    """Indices of P rows of a rank-P matrix (N, P) that span the space, by QR with pivoting on the rows."""
-    return _pivoted_qr(features.T)[1][: features.shape[1]]
+    """Indices of P rows of a rank-P matrix (N, P) that span the space, by QR with pivoting on the rows.
+
+    Rows are made longer the earlier they come, by a millionth at most: of those that tie the first is taken.
+    """
+    n = len(features)
+    longer = 1.0 + 1e4 * rules.tie * np.arange(n, 0, -1) / n
+    return _pivoted_qr(features.T * longer)[1][: features.shape[1]]
 
 
 def _pivoted_qr(matrix: FloatArray) -> tuple[FloatArray, IntArray]:
@@ -150,7 +156,7 @@ def d_optimal(features: FloatArray, tol: float = 1e-4, max_iterations: int = 100
     rows = features / scale
     weights = np.zeros(n_candidates)
     if n_columns == 1:  # the line search below divides by zero here, and the answer is one point
-        weights[np.argmax(np.abs(rows))] = 1.0
+        weights[first_best(np.abs(rows[:, 0]))] = 1.0
     else:
         weights[spread_rows(rows)] = 1.0 / n_columns
     leverage: FloatArray = np.empty(n_candidates)
@@ -180,9 +186,9 @@ def d_optimal(features: FloatArray, tol: float = 1e-4, max_iterations: int = 100
 
 def _exchange(leverage: FloatArray, weights: FloatArray, n_columns: int) -> tuple[int, float]:
     """Candidate to move and the step a of pi <- (1 - a) pi + a e_i that maximises log det along that line."""
-    up = int(np.argmax(leverage))
+    up = first_best(leverage)
     support = np.flatnonzero(weights > 0.0)
-    down = int(support[np.argmin(leverage[support])])
+    down = int(support[first_best(-leverage[support])])
     if leverage[up] - n_columns >= n_columns - leverage[down]:
         return up, (leverage[up] / n_columns - 1.0) / (leverage[up] - 1.0)
     drop = -weights[down] / (1.0 - weights[down])

@@ -9,6 +9,7 @@ import numpy as np
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import Packable
 from alexp.common.schema import same, sequence
+from alexp.common.ties import first_best
 from alexp.decision.agents import Agent, Crowd
 from alexp.decision.suggestions import Suggestions
 from alexp.estimation.factory import agents_posteriors
@@ -92,7 +93,7 @@ class AgentPool:
         """Position of the candidate with the largest posterior mean under model j, the first of equal ones, and it."""
         fits, local = self._locate(j)
         mean = fits.mean(local, choices)
-        position = int(np.argmax(mean))
+        position = first_best(mean)
         return position, float(mean[position])
 
     def mean(self, j: int, features: FloatArray) -> FloatArray:

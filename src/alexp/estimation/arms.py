@@ -22,6 +22,7 @@ from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import Packable
 from alexp.common.compiling import checked
 from alexp.common.schema import anything, number, record, sequence
+from alexp.common.ties import first_best_in_rows
 from alexp.estimation.posteriors import (
     CandidateMoments,
     Envelope,
@@ -284,15 +285,15 @@ class ArmBanks:
         if widths.min() < 0.0:
             raise ValueError(f"width must not be negative, got {widths.min()}")
         mean, squares, _ = self.values(choices)
-        return np.asarray(np.argmax(mean + widths[:, None] * np.sqrt(squares), axis=1))
+        return first_best_in_rows(mean + widths[:, None] * np.sqrt(squares))
 
     def argmax_mean(self, choices: Choices) -> IntArray:
-        return np.asarray(np.argmax(self.values(choices)[0], axis=1))
+        return first_best_in_rows(self.values(choices)[0])
 
     def argmax_draw(self, choices: Choices, rng: np.random.Generator, scale: float) -> IntArray:
         normals = [rng.standard_normal(self.n_normals(j)) for j in range(self.n_models)]
         mean, _, deviations = self.values(choices, None, self.spread(normals))
-        return np.asarray(np.argmax(mean + scale * deviations, axis=1))
+        return first_best_in_rows(mean + scale * deviations)
 
     def n_normals(self, j: int) -> int:
         """How many standard normals a draw of model j takes: one for each coefficient of each arm."""
@@ -344,7 +345,7 @@ class ArmBanks:
             return Envelope(np.full(n, np.inf), np.full(n, -np.inf), np.full(n, -1, dtype=np.int64))
         widths = radii[:, None] * np.sqrt(squares)
         return Envelope(
-            (mean - widths).min(axis=0), (mean + widths).max(axis=0), members[np.argmax(mean + widths, axis=0)]
+            (mean - widths).min(axis=0), (mean + widths).max(axis=0), members[first_best_in_rows((mean + widths).T)]
         )
 
     def largest_gaps(

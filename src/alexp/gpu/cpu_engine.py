@@ -15,6 +15,7 @@ import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.compiling import compact
+from alexp.common.ties import rules, tolerance
 from alexp.estimation.ridge.threads import run_parts
 from alexp.problem.groups import binomial_table
 
@@ -295,6 +296,7 @@ def sweep(
     start: int,
     first: int,
     last: int,
+    tie: float,
     winners: IntArray,
 ) -> None:
     """winners[k]: first position of the largest mean + width sqrt(base + q) of the subset of rank start + k.
@@ -311,7 +313,7 @@ def sweep(
         coefficients(lower, inverse, theta)
         if believes:
             decompose(later, columns, rho, lower, inverse)
-        best, winner = LOWEST, 0
+        best, winner, won = LOWEST, 0, LOWEST
         for i in range(points.shape[0]):
             mean, quadratic = 0.0, base
             for m in range(size):
@@ -323,7 +325,9 @@ def sweep(
                 quadratic += value * value * inverse[m]
             score = mean + width * math.sqrt(quadratic)
             if score > best:
-                best, winner = score, i
+                if not won >= score - tolerance(score, -math.inf, tie):
+                    winner, won = i, score
+                best = score
         winners[k] = winner
 
 
@@ -363,7 +367,8 @@ class CpuEngine:
     ) -> IntArray:
         winners = np.empty(n, dtype=np.int64)
         known = (sums.gram, sums.cross, later.gram, later is not sums, rho, later.base, width, self._binomial, points)
-        self._in_parts(lambda low, high: sweep(*known, first, low, high, winners), n)
+        tie = rules.tie
+        self._in_parts(lambda low, high: sweep(*known, first, low, high, tie, winners), n)
         return winners
 
     def _in_parts(self, task: Callable[[int, int], None], n: int) -> None:

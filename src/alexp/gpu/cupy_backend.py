@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from alexp.common.arrays import AnyArray, FloatArray, IntArray
 from alexp.common.backends import NoDeviceError
+from alexp.common.ties import rules, tolerance
 from alexp.gpu.cpu_engine import LOWEST
 from alexp.gpu.devices import ADVICE, Device, extra
 from alexp.problem.groups import binomial_table
@@ -102,7 +103,8 @@ class CupyEngine:
         """See `Engine`; positions are 32-bit, as there is one for every subset."""
         winners = self.xp.empty(n, dtype=np.int32)
         fits = (np.int32(self.n_columns), sums.gram, sums.diagonal, sums.cross, later.gram, later.diagonal)
-        numbers = (np.float64(rho), np.float64(later.base), np.float64(width))
+        slack = np.float64(tolerance(1.0, -np.inf, rules.tie))
+        numbers = (np.float64(rho), np.float64(later.base), np.float64(width), slack)
         which = (self._binomial, np.int64(first), np.int64(n))
         where = (self.xp.ascontiguousarray(points), np.int32(len(points)), winners)
         self._launch("sweep", (-(-n // _THREADS),), *fits, *numbers, *which, *where)

@@ -19,6 +19,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from alexp.common.arrays import AnyArray, FloatArray, IntArray
 from alexp.common.backends import NoDeviceError, backend, check_device, is_foreign
+from alexp.common.ties import tolerance
 from alexp.problem.rows import RemoteRows
 
 ADVICE = "Leave device out: everything runs on the CPU as well, and a study begun on a GPU continues there"
@@ -276,6 +277,13 @@ class DeviceArray(NDArrayOperatorsMixin):
 
     def min(self) -> float:
         return float(self.device.xp.min(self.array))
+
+    def first_best(self, tie: float) -> int:
+        """See `alexp.common.ties.first_best`."""
+        xp, top = self.device.xp, self.max()
+        reaching = self.array >= top - tolerance(top, self.min(), tie)
+        numbers = xp.arange(len(self), device=self.device.handle)
+        return int(xp.min(xp.where(reaching, numbers, xp.max(numbers))))
 
     def astype(self, dtype: type) -> DeviceArray:
         """The same numbers as others; what lies behind the point is cut off."""

@@ -316,8 +316,8 @@ levels_of_ranks(int p, const double *gram, const double *diagonal, const double 
 // candidates, rows of `points` (n, P). `later` is the gram matrix of q.
 extern "C" __global__ void __launch_bounds__(128)
 sweep(int p, const double *gram, const double *diagonal, const double *cross, const double *later,
-      const double *later_diagonal, double rho, double base, double width, const whole *binomial, whole first,
-      whole n, const double *points, int n_points, int *winners) {
+      const double *later_diagonal, double rho, double base, double width, double slack, const whole *binomial,
+      whole first, whole n, const double *points, int n_points, int *winners) {
     const whole k = (whole)blockIdx.x * blockDim.x + threadIdx.x;
     if (k >= n) return;
     int columns[SIZE];
@@ -330,7 +330,7 @@ sweep(int p, const double *gram, const double *diagonal, const double *cross, co
     decompose(block, rho, fit);
     regress(right, 0.0, fit);
     coefficients(fit, theta);
-    double best = LOWEST;
+    double best = LOWEST, won = LOWEST;
     int winner = 0;
     if (width > 0.0) {
         if (later != gram) {
@@ -355,8 +355,11 @@ sweep(int p, const double *gram, const double *diagonal, const double *cross, co
             if (gap < 0.0 || square * quadratic >= gap * gap * (1.0 - 1e-14)) {
                 const double score = mean + width * sqrt(quadratic);
                 if (score > best) {
+                    if (!(won >= score - slack * fabs(score))) {
+                        winner = i;
+                        won = score;
+                    }
                     best = score;
-                    winner = i;
                 }
             }
         }
@@ -368,8 +371,11 @@ sweep(int p, const double *gram, const double *diagonal, const double *cross, co
 #pragma unroll
             for (int m = 0; m < SIZE; ++m) mean += theta[m] * point[columns[m]];
             if (mean > best) {
+                if (!(won >= mean - slack * fabs(mean))) {
+                    winner = i;
+                    won = mean;
+                }
                 best = mean;
-                winner = i;
             }
         }
     }

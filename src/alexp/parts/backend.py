@@ -21,6 +21,7 @@ from alexp.parts.program import (
     Extreme,
     Features,
     FindExtreme,
+    FindFirst,
     FindFront,
     Fold,
     Node,
@@ -366,10 +367,18 @@ class PartedArray(NDArrayOperatorsMixin):
         """Positions in the round from those in the visiting order of all candidates."""
         return places - np.searchsorted(np.sort(self.order.position[self.but]), places) if self.but.size else places
 
-    def upper_front(self, other: PartedArray) -> tuple[IntArray, FloatArray, FloatArray]:
+    def first_best(self, tie: float) -> int:
+        """See `alexp.common.ties.first_best`."""
+        engine, node, where = self._engine, self.node, (self.but, self._visited())
+        found = engine.run(lambda k: FindFirst(plan([node], engine.stored[k], True), *where, tie))
+        whole = joined(found, lambda one, two: one.joined(two, tie))
+        return int(self._within(np.array(whole.first(tie))))
+
+    def upper_front(self, other: PartedArray) -> tuple[bool, IntArray, FloatArray, FloatArray]:
         """Positions that no other one equals or exceeds in these and other values, in order, and both values there.
 
-        They are few, and one pass over the candidates finds them.
+        They are few, and one pass over the candidates finds them. First comes whether others may tie with them and be
+        visited before.
         """
         engine, where, second = self._engine, (self.but, self._visited()), other.node
         is_root = second.name == "elementwise" and second.constants[0] is np.sqrt  # squares have the same front
@@ -379,7 +388,8 @@ class PartedArray(NDArrayOperatorsMixin):
         for visited, one, two in (front.by_visit() for front in fronts):
             whole.extend(one, two, visited)
         visited, one, two = whole.by_visit()
-        return self._within(visited), one, np.sqrt(two) if is_root else two
+        has_ties = whole.has_ties or any(front.has_ties for front in fronts)
+        return has_ties, self._within(visited), one, np.sqrt(two) if is_root else two
 
     def max(self) -> float:
         """The largest of them."""

@@ -25,6 +25,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from alexp.common.arrays import AnyArray, FloatArray, IntArray
+from alexp.common.ties import tolerance
 from alexp.estimation.onepass.backends import HostBackend, ModelMoments, ToldValue, subtract_products
 from alexp.estimation.onepass.regressions import KernelRegression
 from alexp.parts._kernels import extend_front
@@ -431,6 +432,67 @@ class FindExtreme(InOrder):
         return best
 
 
+class FindFirst(InOrder):
+    """What may be the first of the best in a part: see `Tied`."""
+
+    def __init__(self, program: Program, but: IntArray, positions: Any, tie: float) -> None:
+        super().__init__(program, but, positions)
+        self._tie = tie
+
+    def run(self, part: CandidatePart) -> Tied:
+        """All that is known of the part."""
+        found = Tied.none()
+        for here, (values,) in self.program.blocks(part):
+            kept = np.ones(here.size, dtype=bool)
+            kept[here.place(self._but)[1]] = False
+            own, visited = values[kept], self._visited(part, here)[kept]
+            if not own.size:
+                continue
+            if not own.max() < inf:
+                raise _not_finite(here, int(np.argmax(kept & ~(values < inf))))
+            found = found.joined(Tied.of(own, visited, self._tie, found.top), self._tie)
+        return found
+
+
+class Tied(NamedTuple):
+    """Of some values the largest, the smallest, and those that may be the first of the best in any larger set.
+
+    They tie with the largest, and every one is larger than all that are visited before it: few are left.
+    """
+
+    top: float
+    lowest: float
+    values: FloatArray
+    visited: IntArray
+
+    @classmethod
+    def none(cls) -> Tied:
+        """No values yet."""
+        return cls(-inf, inf, np.empty(0), np.empty(0, dtype=np.int64))
+
+    @classmethod
+    def of(cls, values: FloatArray, visited: IntArray, tie: float, known: float) -> Tied:
+        """What is found among values (n,), of which those that do not tie with a `known` one are of no interest."""
+        top = float(values.max())
+        best = max(top, known)
+        near = np.flatnonzero(values >= best - 2.0 * tolerance(best, -inf, tie))
+        order = near[np.argsort(visited[near])]
+        before = np.maximum.accumulate(values[order])[:-1]
+        kept = order[np.append(True, values[order[1:]] > before)[: order.size]]
+        return cls(top, float(values.min()), values[kept], visited[kept])
+
+    def joined(self, other: Tied, tie: float) -> Tied:
+        """What is found among the values of both."""
+        top, lowest = max(self.top, other.top), min(self.lowest, other.lowest)
+        values, visited = np.append(self.values, other.values), np.append(self.visited, other.visited)
+        rest = Tied.of(values, visited, tie, top) if values.size else self
+        return Tied(top, lowest, rest.values, rest.visited)
+
+    def first(self, tie: float) -> int:
+        """When the first of the best is visited."""
+        return int(self.visited[self.values >= self.top - tolerance(self.top, self.lowest, tie)].min())
+
+
 def _not_finite(here: Here, place: int) -> FloatingPointError:
     return FloatingPointError(f"a value of candidate {here.numbers[place]} is not a finite number")
 
@@ -453,17 +515,26 @@ class FindFront(InOrder):
 
 
 class UpperFront:
-    """Points that no other one equals or exceeds in both of two values; of equal ones the first to be visited."""
+    """Points that no other one equals or exceeds in both of two values; of equal ones the first to be visited.
+
+    Attributes
+    ----------
+    has_ties : whether a point that was left out is visited before the one that exceeds it, and hardly smaller in the
+        first value: where ties are broken by the visiting order, it may be the best one.
+    """
 
     def __init__(self) -> None:
         self._values, self._visited, self._n = np.empty((2, 64)), np.empty(64, dtype=np.int64), 0
+        self.has_ties = False
 
     def extend(self, one: FloatArray, two: FloatArray, visited: IntArray) -> int | None:
         """Take points with these values and visiting positions (n,) in; which of them is not finite, if one is not."""
         first = 0
         while first < one.size:
             rest = one[first:], two[first:], visited[first:]
-            self._n, stopped, is_wrong = extend_front(*rest, self._values, self._visited, self._n)
+            found = extend_front(*rest, self._values, self._visited, self._n)
+            self._n, stopped, is_wrong, has_ties = found
+            self.has_ties |= has_ties
             first += stopped
             if is_wrong:
                 return first

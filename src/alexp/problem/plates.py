@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
+from alexp.common.ties import first_best
 from alexp.common.validation import count
 from alexp.problem.domains import Available, Domain, check_available
 from alexp.problem.where import holds, named_columns, unknown_column
@@ -314,10 +315,11 @@ class UpperBounds:
         """Position and size of the largest score of some candidates (n,), the first of equal ones.
 
         `score` of some positions follows from their bounds; `look` computes values at some. Those with the largest
-        scores are looked at, four times as many each time, until the largest score is that of a value.
+        scores are looked at, four times as many each time, until the largest score, and the first that ties with it,
+        are those of values.
         """
         scores, is_exact, few = score(slice(None)), self.is_exact[indices], _FEW
-        while not is_exact[position := int(np.argmax(scores))]:
+        while not (is_exact[position := first_best(scores)] and is_exact[np.argmax(scores)]):
             some = np.flatnonzero(~is_exact)
             if some.size > few:
                 some = some[np.argpartition(-scores[some], few)[:few]]

@@ -17,6 +17,7 @@ from alexp.extend import (
     Shared,
     State,
     booleans,
+    first_best,
     one_of,
     positive,
     record,
@@ -95,7 +96,7 @@ class Balancing(CountedAgents):
             cost = self._counts * best - self._sums
         else:
             cost = np.where(self._active if self.rule == "eliminate" else self._specified(), bounds, np.inf)
-        return int(self._order[np.argmin(cost[self._order])])
+        return int(self._order[first_best(-cost[self._order])])
 
     def _specified(self) -> BoolArray:
         """Which agents' rewards may be what their bounds promise, (M,); all have played."""

@@ -26,6 +26,7 @@ from alexp.extend import (
     Round,
     Shared,
     State,
+    first_best,
     floats,
     fraction,
     non_negative,
@@ -103,7 +104,7 @@ class CountedAgents(AgentBased):
 
     def _leader(self) -> int:
         played = np.flatnonzero(self._counts)
-        return int(played[np.argmax(self._means(played)[0])]) if played.size else self._next()
+        return int(played[first_best(self._means(played)[0])]) if played.size else self._next()
 
     def _state(self) -> State:
         return super()._state() | {"counts": self._counts, "sums": self._sums}

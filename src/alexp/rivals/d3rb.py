@@ -7,7 +7,7 @@ from typing import ClassVar, Literal, Unpack
 
 import numpy as np
 
-from alexp.extend import Agents, Domain, ModelClass, Shared, State, floats, positive, record, share
+from alexp.extend import Agents, Domain, ModelClass, Shared, State, first_best, floats, positive, record, share
 from alexp.rivals.counted import CountedAgents
 
 
@@ -69,7 +69,7 @@ class D3RB(CountedAgents):
         if fresh.any() and n_played <= self.newcomers * n_rounds:
             return int(self._order[np.argmax(fresh)])
         potential = np.where(fresh, np.inf, self._potential[self._order])
-        return int(self._order[np.argmin(potential)])
+        return int(self._order[first_best(-potential)])
 
     def _shortfall(self, model: int) -> float:
         """max_j (u_j - conf_j) - u_i - conf_i: by how much agent i is certainly worse than another."""

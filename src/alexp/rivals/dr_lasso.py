@@ -25,6 +25,7 @@ from alexp.extend import (
     Shared,
     State,
     anything,
+    first_best,
     floats,
     non_negative,
     number,
@@ -110,7 +111,7 @@ class DRLasso(LassoBased):
         predicted = self.fit.at(table) - self.fit.intercept
         play: Play = Even(len(round_))
         if t >= self.n_uniform:
-            play = Explore(min(1.0, self.lam1 * self._rate(t)), len(round_), None, Certain(int(np.argmax(predicted))))
+            play = Explore(min(1.0, self.lam1 * self._rate(t)), len(round_), None, Certain(first_best(predicted)))
         return Weighing(play, table.mean(axis=1), predicted)
 
     def _note(self, decision: Decision, proposal: Proposal) -> FloatArray:

@@ -27,6 +27,7 @@ from alexp.extend import (
     anything,
     count,
     design_weights,
+    first_best,
     independent_columns,
     maybe,
     offering,
@@ -157,7 +158,7 @@ class ETC(Algorithm):
 
     def _exploit(self, round_: Round, fit: Estimate) -> Decision:
         """What to play once exploration has ended with this estimate."""
-        return Commitment(Certain(int(np.argmax(round_.narrow(predict(fit, round_.wide.table))))), fit)
+        return Commitment(Certain(first_best(round_.narrow(predict(fit, round_.wide.table)))), fit)
 
     def _commit(self, round_: Round, decision: Decision) -> None:
         if isinstance(decision, Commitment):
@@ -170,8 +171,8 @@ class ETC(Algorithm):
     def _recommend(self, round_: Round) -> tuple[int, float, int | None]:
         fit = self._fit or self._data.solve(self.lambda_1)
         estimate = predict(fit, round_.choices.table)
-        position = int(np.argmax(estimate))
-        leader = int(fit.groups[np.argmax(fit.magnitudes)]) if fit.groups.size else None
+        position = first_best(estimate)
+        leader = int(fit.groups[first_best(fit.magnitudes)]) if fit.groups.size else None
         return position, float(estimate[position]), leader
 
     @property

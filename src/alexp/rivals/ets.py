@@ -24,6 +24,7 @@ from alexp.extend import (
     Stated,
     a_dict,
     anything,
+    first_best,
     floats,
     integers,
     maybe,
@@ -120,7 +121,7 @@ class ETS(ETC):
         if not correlations.any():
             return np.arange(self.models.n_columns)
         squares = np.add.reduceat(correlations[self.models.columns_flat] ** 2, self.models.offsets[:-1])
-        return self.models.groups[int(np.argmax(np.sqrt(squares) / self.models.scales))]
+        return self.models.groups[first_best(np.sqrt(squares) / self.models.scales)]
 
     def _agent_on(self, columns: IntArray) -> AgentPool:
         return AgentPool(self.agent, self.models.pooled(columns), self.noise_std, self.norm_bound)

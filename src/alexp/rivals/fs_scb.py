@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import ClassVar, Unpack
 
-import numpy as np
-
 from alexp.extend import (
     Domain,
     FloatArray,
@@ -14,6 +12,7 @@ from alexp.extend import (
     Round,
     State,
     anything,
+    first_best,
     linear_posteriors,
     record,
     same,
@@ -56,7 +55,7 @@ class FSSCB(SquareCB):
 
     def _recommend(self, round_: Round) -> tuple[int, float, int | None]:
         position, value, _ = super()._recommend(round_)
-        return position, value, int(np.argmax(self.probabilities))
+        return position, value, first_best(self.probabilities)
 
     def _state(self) -> State:
         fits = {"bank": self._forecaster.fits.state(), "forecaster": self._forecaster.state()}

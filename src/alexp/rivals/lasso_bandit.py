@@ -24,6 +24,7 @@ from alexp.extend import (
     State,
     Weighted,
     count,
+    first_best,
     floats,
     positive,
     record,
@@ -102,7 +103,7 @@ class LassoBandit(Algorithm):
             return Decision(Weighted(np.flatnonzero(round_.indices == forced), np.ones(1), explored=True))
         first, second = self._values(round_)
         second[first <= first.max() - 0.5 * self.h * self.reward_bound] = -np.inf
-        return Decision(Certain(int(np.argmax(second))))
+        return Decision(Certain(first_best(second)))
 
     def _values(self, round_: Round) -> tuple[FloatArray, FloatArray]:
         """What the Lassos on forced rows and on all rows say of the choices, (n,) each."""
@@ -137,7 +138,7 @@ class LassoBandit(Algorithm):
 
     def _recommend(self, round_: Round) -> tuple[int, float, int | None]:
         values = self._values(round_)[_ALL]
-        position = int(np.argmax(values))
+        position = first_best(values)
         return position, float(values[position]), None
 
     def _state(self) -> State:

@@ -22,6 +22,7 @@ from alexp.extend import (
     Shared,
     State,
     anything,
+    first_best,
     predict,
     record,
     same,
@@ -62,14 +63,14 @@ class LassoBased(Algorithm):
         return self._cached("fit", self._solve)
 
     def _decide(self, round_: Round) -> Decision:
-        return Decision(Certain(int(np.argmax(round_.narrow(predict(self.fit, round_.wide.table))))))
+        return Decision(Certain(first_best(round_.narrow(predict(self.fit, round_.wide.table)))))
 
     def _learn(self, seen: Observation) -> None:
         self._data.append(seen.row, seen.reward)
 
     def _recommend(self, round_: Round) -> tuple[int, float, int | None]:
         values = predict(self.fit, round_.choices.table)
-        position = int(np.argmax(values))
+        position = first_best(values)
         return position, float(values[position]), None
 
     def _state(self) -> State:

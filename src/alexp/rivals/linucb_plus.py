@@ -27,6 +27,7 @@ from alexp.extend import (
     State,
     anything,
     count,
+    first_best,
     floats,
     fraction,
     integers,
@@ -135,7 +136,7 @@ class LinUCBPlusPlus(Algorithm):
         if round_.pending:
             fits = fits.with_fantasies(round_.pending.rows)
         values = fits.mean(0, round_.choices) + radius * self.noise_std * fits.width(0, round_.choices)
-        best = int(np.argmax(values))
+        best = first_best(values)
         play: Play = Certain(best)
         arm, value = _REAL, float(values[best])
         for j, own in enumerate(self._virtual(gains, radius)):
@@ -178,7 +179,7 @@ class LinUCBPlusPlus(Algorithm):
 
     def _recommend(self, round_: Round) -> tuple[int, float, int | None]:
         values = self._everything_known.mean(0, round_.choices)
-        position = int(np.argmax(values))
+        position = first_best(values)
         return position, float(values[position]), None
 
     # -- saved -------------------------------------------------------------------------------------------------

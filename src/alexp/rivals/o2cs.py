@@ -22,6 +22,7 @@ from alexp.extend import (
     State,
     anything,
     exponential_weights,
+    first_best,
     floats,
     fraction,
     linear_posteriors,
@@ -156,8 +157,8 @@ class O2CSEW(Certified):
 
     def _recommend(self, round_: Round) -> tuple[int, float, int | None]:
         estimates = self._forecaster.estimate(round_.choices.table, self._bound())
-        position = int(np.argmax(estimates))
-        return position, float(estimates[position]), int(np.argmax(self.probabilities))
+        position = first_best(estimates)
+        return position, float(estimates[position]), first_best(self.probabilities)
 
     def _state(self) -> State:
         fits = self._forecaster.fits.state()

@@ -22,6 +22,7 @@ from alexp.extend import (
     State,
     anything,
     count,
+    first_best,
     floats,
     fraction,
     linear_posteriors,
@@ -211,7 +212,7 @@ class O2CSSEW(Certified):
     def _recommend(self, round_: Round) -> tuple[int, float, int | None]:
         theta, p = self.coefficients(), self.models.n_columns
         estimates = theta[:p] @ round_.choices.table + (theta[p] if self.models.intercept else 0.0)
-        position = int(np.argmax(estimates))
+        position = first_best(estimates)
         return position, float(estimates[position]), None
 
     def _state(self) -> State:

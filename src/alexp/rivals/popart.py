@@ -26,6 +26,7 @@ from alexp.extend import (
     a_dict,
     count,
     design_features,
+    first_best,
     fraction,
     independent_columns,
     maybe,
@@ -165,7 +166,7 @@ class PopArt(Algorithm):
             pi = on_choices(self._pi, round_.indices)
             return Decision(Weighted(np.arange(pi.size), pi, explored=True))
         fit = self.fit
-        return Commitment(Certain(int(np.argmax(round_.narrow(predict(fit, round_.wide.table))))), fit)
+        return Commitment(Certain(first_best(round_.narrow(predict(fit, round_.wide.table)))), fit)
 
     def _commit(self, round_: Round, decision: Decision) -> None:
         if isinstance(decision, Commitment):
@@ -206,7 +207,7 @@ class PopArt(Algorithm):
 
     def _recommend(self, round_: Round) -> tuple[int, float, int | None]:
         values = predict(self.fit, round_.choices.table)
-        position = int(np.argmax(values))
+        position = first_best(values)
         return position, float(values[position]), None
 
     def _state(self) -> State:

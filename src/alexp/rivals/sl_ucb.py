@@ -25,6 +25,7 @@ from alexp.extend import (
     Weighted,
     anything,
     count,
+    first_best,
     floats,
     fraction,
     integers,
@@ -64,7 +65,7 @@ def active_columns(theta: FloatArray, threshold: float) -> IntArray:
     """Coefficients of at least `threshold` in size; the largest one, if there is none."""
     sizes = np.abs(theta)
     kept = np.flatnonzero(sizes >= threshold)
-    return kept if kept.size else np.array([int(np.argmax(sizes))])
+    return kept if kept.size else np.array([first_best(sizes)])
 
 
 _SMALLEST = 5e-324  # propensity of one of so many corners that there is no such number
@@ -220,7 +221,7 @@ class SLUCB(Algorithm):
 
     def _recommend(self, round_: Round) -> tuple[int, float, int | None]:
         values = self._coefficients() @ round_.choices.table
-        position = int(np.argmax(values))
+        position = first_best(values)
         return position, float(values[position]), None
 
     def _state(self) -> State:

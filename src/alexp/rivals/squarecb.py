@@ -22,6 +22,7 @@ from alexp.extend import (
     State,
     Weighted,
     anything,
+    first_best,
     linear_posteriors,
     one_of,
     positive,
@@ -36,7 +37,7 @@ def inverse_gap_weighting(estimates: FloatArray, gamma: float) -> FloatArray:
     >>> inverse_gap_weighting(np.array([1.0, 0.0]), 2.0).tolist()
     [0.75, 0.25]
     """
-    best = int(np.argmax(estimates))
+    best = first_best(estimates)
     p = 1.0 / (estimates.size + gamma * (estimates[best] - estimates))
     p[best] = 0.0
     p[best] = 1.0 - p.sum()
@@ -101,7 +102,7 @@ class SquareCB(Certified):
 
     def _recommend(self, round_: Round) -> tuple[int, float, int | None]:
         estimates = self._estimate(round_.choices.table)
-        position = int(np.argmax(estimates))
+        position = first_best(estimates)
         return position, float(estimates[position]), None
 
     def _state(self) -> State:

@@ -16,6 +16,7 @@ from alexp.extend import (
     Round,
     Shared,
     State,
+    first_best,
     floats,
     record,
     same,
@@ -54,9 +55,9 @@ class UniformRandom(Algorithm):
             return 0, float(self._sums[0] / self._counts[0]), None
         means = np.where(self._counts > 0, self._sums / np.maximum(self._counts, 1.0), -np.inf)
         if not round_.is_full:
-            position = int(np.argmax(means[round_.indices]))
+            position = first_best(means[round_.indices])
             return position, float(means[round_.indices[position]]), None
-        index = int(np.argmax(means))
+        index = first_best(means)
         return int(np.flatnonzero(round_.indices == index)[0]), float(means[index]), None
 
     def _take_arms(self, n: int) -> None:

@@ -15,8 +15,10 @@ from alexp.algorithms import Algorithm, EvidenceMixture
 from alexp.algorithms.base import Direction, RandomState, Streams
 from alexp.algorithms.components import check_arguments, component_from_dict
 from alexp.algorithms.registry import algorithm_named, spelled_out
+from alexp.algorithms.saving import take_ties
 from alexp.common.codec import State
 from alexp.common.redaction import redact
+from alexp.common.ties import tie_of
 from alexp.problem.domains import Domain
 from alexp.problem.models import ModelClass
 from alexp.study import logbook, problem, records
@@ -281,13 +283,16 @@ def _open(where: Storage, row: StudyRow, models: ModelClass | None, domain: Doma
 def _maker(row: StudyRow, models: ModelClass, domain: Domain, settings: State) -> Callable[[], Algorithm]:
     kind, saved, domain = algorithm_named(row.algorithm), json.loads(row.settings), problem.private_copy(domain)
     try:
+        tie = take_ties(saved)
         stored = {key: component_from_dict(value, key) for key, value in saved.items() if key not in settings}
     except ValueError as error:
         raise ProblemMismatchError(f"study {row.name!r}: {str(error).replace('from_dict', 'load_study')}") from None
 
     def make() -> Algorithm:
         arguments = stored | settings
-        algorithm: Algorithm = kind(models, problem.private_copy(domain), random_state=int(row.entropy), **arguments)
+        with tie_of(tie):
+            own = problem.private_copy(domain)
+            algorithm: Algorithm = kind(models, own, random_state=int(row.entropy), **arguments)
         return algorithm
 
     return make

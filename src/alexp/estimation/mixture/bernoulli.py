@@ -37,6 +37,7 @@ from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import Packable
 from alexp.common.compiling import ieee
 from alexp.common.schema import floats, record
+from alexp.common.ties import first_best_in_rows
 from alexp.estimation.arms import ArmColumns, Piece
 from alexp.estimation.mixture import optimality
 from alexp.estimation.mixture.mixture import Groups, Mixture, UnstatedSettings, quantile, sides
@@ -464,7 +465,7 @@ class BernoulliMixture(Mixture):
         which = np.repeat(np.arange(members.size), counts[members])
         normals = rng.standard_normal((optimality.LINES, roots.shape[2]))
         logits = mean[which] + np.einsum("snd,sd->sn", roots[which], normals)
-        best = np.argmax(sigmoid(logits) - price, axis=1)
+        best = first_best_in_rows(sigmoid(logits) - price)
         return np.asarray(np.bincount(best, minlength=len(choices)) / optimality.LINES)
 
     def noise_variance(self, weights: FloatArray) -> float:

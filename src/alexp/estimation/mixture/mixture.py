@@ -30,6 +30,7 @@ import numpy as np
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import Packable
 from alexp.common.schema import SQUARE, anything, number, record
+from alexp.common.ties import first_best
 from alexp.estimation.factory import posterior_grid
 from alexp.estimation.mixture import optimality
 from alexp.estimation.mixture._kernels import add_excesses
@@ -311,7 +312,7 @@ class Mixture:
 
     def leader(self, weights: FloatArray) -> int:
         """Number of the most probable model."""
-        return int(np.argmax(weights.sum(axis=0)))
+        return first_best(weights.sum(axis=0))
 
     def likeliest(self, weights: FloatArray, n: int) -> tuple[IntArray, FloatArray]:
         """Numbers of the n most probable models, and their probabilities."""
@@ -444,7 +445,7 @@ class Mixture:
         for component in np.repeat(np.arange(counts.size), counts):
             cell, model = divmod(int(component), weights.shape[1])
             drawn = self.draw(cell, model, rng, choices)
-            out[np.argmax(drawn if price is None else drawn - price)] += 1.0 / optimality.DRAWS
+            out[first_best(drawn if price is None else drawn - price)] += 1.0 / optimality.DRAWS
         return out
 
     def state(self) -> Packable:

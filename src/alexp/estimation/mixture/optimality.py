@@ -16,6 +16,7 @@ import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.compiling import ieee
+from alexp.common.ties import first_best_of, first_few, rules
 from alexp.estimation.posteriors import PosteriorGrid
 from alexp.problem.candidates import Choices
 
@@ -94,6 +95,7 @@ def add_chances(
     normals: FloatArray,
     stretches: FloatArray,
     share: float,
+    tie: float,
     out: FloatArray,
 ) -> None:
     """Add share x counts[c] x P(candidate i is the best under component c) to `out` (n,), each from counts[c] lines.
@@ -108,10 +110,7 @@ def add_chances(
     base, slope, closeness = np.empty(n), np.empty(n), np.empty(n)
     draw = first
     for c in range(counts.shape[0]):
-        lead = 0
-        for i in range(1, n):
-            if means[c, i] > means[c, lead]:
-                lead = i
+        lead = first_best_of(means[c], tie)
         total = rank_rivals(means[c], roots[c], scales[c], lead, closeness)
         for _ in range(counts[c]):
             rival = pick(closeness, total * (draw * _GOLDEN % 1.0))
@@ -172,7 +171,7 @@ def by_lines(
             means, roots = grid.roots(cell, some, choices)
             means = means if price is None else means - price
             number, scales = row[some], deviations[cell, some]
-            add_chances(means, roots, scales, number, first, normals, stretches, 1.0 / n_lines, out)
+            add_chances(means, roots, scales, number, first, normals, stretches, 1.0 / n_lines, rules.tie, out)
             first += int(number.sum())
     return np.asarray(out / out.sum())
 
@@ -188,4 +187,4 @@ def evenly(weights: FloatArray, n: int, offset: float) -> IntArray:
 def promising(mean: FloatArray, variance: FloatArray) -> IntArray:
     """Positions, in increasing order, of the choices that may be the best: at most `MOST`."""
     upper = mean + 2.0 * np.sqrt(variance)
-    return np.sort(np.argsort(-upper, kind="stable")[:MOST])
+    return first_few(upper, MOST)

@@ -11,6 +11,7 @@ import numpy as np
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.codec import Packable
 from alexp.common.schema import anything, floats, integers, record
+from alexp.common.ties import first_best, first_few, rules, tolerance
 from alexp.estimation.onepass.regressions import KernelRegression, LinearRegression, PointTold, about_level, lifted
 from alexp.estimation.posteriors import CandidateMoments, Envelope, NotFiniteError, dictionary_rows, is_finite
 from alexp.problem.candidates import Choices
@@ -157,7 +158,7 @@ class Processes:
     def argmax_ucb(self, choices: Choices, width: FloatArray | float) -> IntArray:
         widths = np.broadcast_to(np.asarray(width, dtype=np.float64), (self.n_models,))
         both = [self._values(j, choices) for j in range(self.n_models)]
-        return np.array([np.argmax(mean + w * own) for (mean, own), w in zip(both, widths, strict=True)], np.int64)
+        return np.array([first_best(mean + w * own) for (mean, own), w in zip(both, widths, strict=True)], np.int64)
 
     def argmax_mean(self, choices: Choices) -> IntArray:
         return self.argmax_ucb(choices, 0.0)
@@ -173,13 +174,13 @@ class Processes:
             unit, fit = scale / np.sqrt(self._ratios[j]), self._fits[j]
             if isinstance(fit, LinearRegression):
                 direction = fit.direction(0, rng.standard_normal(fit.n_normals))
-                best.append(np.argmax(mean + unit * (self._features(j, choices) @ direction)))
+                best.append(first_best(mean + unit * (self._features(j, choices) @ direction)))
                 continue
             upper = mean + 2.0 * scale * width
-            chosen = np.sort(np.argsort(-upper, kind="stable")[:MOST_DRAWN])
+            chosen = first_few(upper, MOST_DRAWN)
             rows = np.ascontiguousarray(choices.table[self._groups[j]][:, chosen].T)
             drawn = fit.root(0, rows) @ rng.standard_normal(chosen.size)
-            best.append(chosen[np.argmax(mean[chosen] + unit * drawn)])
+            best.append(int(chosen[first_best(mean[chosen] + unit * drawn)]))
         return np.array(best, dtype=np.int64)
 
     def residuals(self) -> FloatArray:
@@ -203,8 +204,9 @@ class Processes:
         for j, radius in zip(members.tolist(), radii.tolist(), strict=True):
             mean, width = self._values(j, choices)
             lower = np.minimum(lower, mean - radius * width)
-            model = np.where(mean + radius * width > upper, j, model)
-            upper = np.maximum(upper, mean + radius * width)
+            end = mean + radius * width
+            model = np.where(upper >= end - tolerance(1.0, -np.inf, rules.tie) * np.abs(end), model, j)
+            upper = np.maximum(upper, end)
         return Envelope(lower, upper, model)
 
     def largest_gaps(

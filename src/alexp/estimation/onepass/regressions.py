@@ -26,6 +26,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from alexp.common.arrays import FloatArray, IntArray
+from alexp.common.ties import first_few, rules
 from alexp.estimation.onepass import _kernels as kernels
 from alexp.estimation.ridge.bank import CondensedTrials, RidgeBank
 from alexp.problem.candidates import PendingBlock
@@ -559,7 +560,9 @@ def likely_best(mean: FloatArray, variance: FloatArray, unit: float) -> IntArray
     if mean.size <= MOST_DRAWN:
         return np.arange(mean.size)
     upper = mean + 2.0 * unit * np.sqrt(variance)
-    return np.sort(np.argpartition(-upper, MOST_DRAWN)[:MOST_DRAWN])
+    if not rules.tie:  # of those that tie version 1.0.0 took some
+        return np.sort(np.argpartition(-upper, MOST_DRAWN)[:MOST_DRAWN])
+    return first_few(upper, MOST_DRAWN)
 
 
 class KernelRegression:

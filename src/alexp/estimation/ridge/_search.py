@@ -6,7 +6,8 @@ one observation moves few winners.  The screen works in single precision, with s
 losers through but never drops a winner.  A long run of candidates that leaves at most one besides the best so far is
 settled at once; others are screened again block by block, and the blocks that are left are scored in double precision,
 where roots are saved by the exact form of the same test: a candidate can only reach B if g |g| <= width^2 q with
-g = B - mean.  The result is the argmax of the plain formula, bit for bit, the first of equal candidates.
+g = B - mean.  The result is that of `alexp.common.ties.first_best` on the plain formula, bit for bit: B is the largest
+score so far less the tolerance of ties.  Scores have no offset here, so that their size alone is their scale.
 
 The screen.  To reach a score B a candidate must satisfy
 
@@ -32,12 +33,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray, NarrowArray
 from alexp.common.compiling import checked, variant
+from alexp.common.ties import tolerance
 from alexp.estimation.ridge._kernels import BLOCK, model_coefficients, widest_model
 from alexp.estimation.ridge._values import block_means, block_quadratics, unpack
 
@@ -354,19 +356,46 @@ def _possible(terms: FloatArray, n: int, squared: float, bound: float) -> int:
     return hits
 
 
+# The largest score so far, the first candidate that equals it, and that one's score: not a number where scores have
+# crept up in steps within the tolerance, so that the first one has to be looked for again.
+Found: TypeAlias = tuple[float, int, float]
+
+
+@checked.leaf
+def _floor(best: float, tie: float) -> float:
+    """What a score must reach to equal the largest one, `best`."""
+    return best - tolerance(best, -np.inf, tie)
+
+
+@checked.leaf
+def _taken(score: float, place: int, found: Found, tie: float) -> Found:
+    """What is found once a score that ties with the best, or is better, has been seen at a place."""
+    best, winner, won = found
+    if not score > best:
+        return (best, place, score) if place < winner and not math.isnan(won) else found
+    floor = _floor(score, tie)
+    if best < floor:
+        return score, place, score
+    if won >= floor:
+        return (score, place, score) if place < winner else (score, winner, won)
+    return score, winner, math.nan
+
+
 @checked.leaf
 def _best_in_block(
-    table: FloatArray, own: IntArray, low: int, high: int, batch: Batch, slot: int, best: float, winner: int
-) -> tuple[float, int]:
-    """The best score so far and its candidate, after candidates low..high-1 (at most BLOCK)."""
+    table: FloatArray, own: IntArray, low: int, high: int, batch: Batch, slot: int, found: Found, tie: float
+) -> Found:
+    """What is found after candidates low..high-1 (at most BLOCK)."""
     size, width = own.shape[0], batch.width[slot]
     model, terms = batch.exact[slot], batch.terms
+    floor = _floor(found[0], tie)
     block_means(table, own, low, high, model[:size], terms)
     if width == 0.0:
         for i in range(high - low):
-            if terms[i] > best or (terms[i] == best and low + i < winner):
-                best, winner = terms[i], low + i
-        return best, winner
+            if terms[i] >= floor:
+                found = _taken(terms[i], low + i, found, tie)
+                floor = _floor(found[0], tie)
+        return found
     shift, inverse, lower = model[size:], model[2 * size :], model[3 * size + 1 :]
     block_quadratics(table, own, low, high, shift, inverse, lower, model[3 * size], batch.coords, terms[BLOCK:])
     squared = width * width * (1.0 + _MARGIN)
@@ -374,13 +403,14 @@ def _best_in_block(
     for strip in range(0, high - low, _STRIP):
         part = terms[strip:]
         n = min(_STRIP, high - low - strip)
-        if tested and _possible(part, n, squared, best - _MARGIN * abs(best)) == 0:
+        if tested and _possible(part, n, squared, floor - _MARGIN * abs(floor)) == 0:
             continue
         for i in range(n):
             score = part[i] + width * math.sqrt(part[BLOCK + i])
-            if score > best or (score == best and low + strip + i < winner):
-                best, winner = score, low + strip + i
-    return best, winner
+            if score >= floor:
+                found = _taken(score, low + strip + i, found, tie)
+                floor = _floor(found[0], tie)
+    return found
 
 
 def search_with(hits: Hits, kind: str) -> Callable[..., None]:
@@ -396,26 +426,27 @@ def search_with(hits: Hits, kind: str) -> Callable[..., None]:
         high: int,
         batch: Batch,
         slot: int,
-        best: float,
-        winner: int,
-    ) -> tuple[bool, float, int]:
-        """Whether the screen settles candidates low..high-1, and the best score so far and its candidate.
+        found: Found,
+        tie: float,
+    ) -> tuple[bool, Found]:
+        """Whether the screen settles candidates low..high-1, and what is found so far.
 
-        It does if it leaves one of them to be scored, or none; the best so far always passes and is known.
+        It does if it leaves one of them to be scored, or none; the winner so far always passes and is known.
         """
         width, unit = batch.width[slot], batch.unit[slot]
-        bound = narrow_bound(best, unit, own.shape[0], batch.total[slot]) if unit > 0.0 else math.nan
-        if math.isnan(bound):
-            return False, best, winner
+        best, winner, won = found
+        bound = narrow_bound(_floor(best, tie), unit, own.shape[0], batch.total[slot]) if unit > 0.0 else math.nan
+        if math.isnan(bound) or math.isnan(won):
+            return False, found
         others, where = hits(screen, own, low, high, batch.narrow[slot], width > 0.0, bound)
         if low <= winner < high:
             others -= 1
             where -= winner - low
         if others == 1:
             score = _score(table, own, low + where, batch.exact[slot], width)
-            if score > best or (score == best and low + where < winner):
-                best, winner = score, low + where
-        return others <= 1, best, winner
+            if score >= _floor(best, tie):
+                found = _taken(score, low + where, found, tie)
+        return others <= 1, found
 
     @checked.leaf
     @variant(kind)
@@ -428,21 +459,27 @@ def search_with(hits: Hits, kind: str) -> Callable[..., None]:
         batch: Batch,
         slot: int,
         guess: int,
+        tie: float,
     ) -> tuple[float, int]:
-        """Largest score over candidates low..high-1 and the first candidate that attains it."""
-        best, winner = batch.score[slot], guess
-        if math.isnan(best):
-            best, winner = -np.inf, low
+        """Largest score over candidates low..high-1 and the first candidate that equals it."""
+        found = (batch.score[slot], guess, batch.score[slot])
+        if math.isnan(batch.score[slot]):
+            found = (-np.inf, low, -np.inf)
         begin, closer = low, low  # candidates before ``closer`` are looked at block by block
         while begin < high:
             end = min(begin + (BLOCK if begin < closer else RUN), high)
-            settled, best, winner = _best_screened(table, screen, own, begin, end, batch, slot, best, winner)
+            settled, found = _best_screened(table, screen, own, begin, end, batch, slot, found, tie)
             if not settled and end - begin > BLOCK:
                 closer = end
                 continue
             if not settled:
-                best, winner = _best_in_block(table, own, begin, end, batch, slot, best, winner)
+                found = _best_in_block(table, own, begin, end, batch, slot, found, tie)
             begin = end
+        best, winner, won = found
+        if math.isnan(won):
+            floor, winner = _floor(best, tie), low
+            while not _score(table, own, winner, batch.exact[slot], batch.width[slot]) >= floor:
+                winner += 1
         return best, winner
 
     @checked.leaf
@@ -459,11 +496,12 @@ def search_with(hits: Hits, kind: str) -> Callable[..., None]:
         index: IntArray,
         value: FloatArray,
         batch: Batch,
+        tie: float,
     ) -> None:
         """The best candidate of models begin..end-1 and its score; ``index`` holds the guesses on entry."""
         for j in range(begin, end):
             own = columns[offsets[j] : offsets[j + 1]]
-            value[j], index[j] = _best(table, screen, own, low, high, batch, j - begin, index[j])
+            value[j], index[j] = _best(table, screen, own, low, high, batch, j - begin, index[j], tie)
 
     return search_batch
 
@@ -539,6 +577,7 @@ def _sweeps(hits: Hits, kind: str) -> tuple[Callable[..., None], Callable[..., N
         last: int,
         low: int,
         high: int,
+        tie: float,
         index: IntArray,
         value: FloatArray,
     ) -> None:
@@ -548,7 +587,7 @@ def _sweeps(hits: Hits, kind: str) -> tuple[Callable[..., None], Callable[..., N
             end = min(begin + BATCH, last)
             complete_guesses(first, begin, end, low, high, index)
             load_batch(columns, offsets, coefficients, table, screen, begin, end, index, batch)
-            search_batch(columns, offsets, table, screen, begin, end, low, high, index, value, batch)
+            search_batch(columns, offsets, table, screen, begin, end, low, high, index, value, batch, tie)
 
     @checked.entry
     @variant(kind)
@@ -566,6 +605,7 @@ def _sweeps(hits: Hits, kind: str) -> tuple[Callable[..., None], Callable[..., N
         last: int,
         low: int,
         high: int,
+        tie: float,
         index: IntArray,
         value: FloatArray,
     ) -> None:
@@ -575,7 +615,7 @@ def _sweeps(hits: Hits, kind: str) -> tuple[Callable[..., None], Callable[..., N
             end = min(begin + BATCH, last)
             complete_guesses(first, begin, end, low, high, index)
             unpack_batch(factor, starts, columns, offsets, lead, table, screen, width, begin, end, index, batch)
-            search_batch(columns, offsets, table, screen, begin, end, low, high, index, value, batch)
+            search_batch(columns, offsets, table, screen, begin, end, low, high, index, value, batch, tie)
 
     return linear, ucb
 
@@ -596,7 +636,7 @@ def _all_small(offsets: IntArray) -> bool:
 def sweep_linear(columns: IntArray, offsets: IntArray, coefficients: FloatArray, *search: Any) -> None:
     """argmax over candidates low..high-1 of theta_j'phi_j for models first..last-1, and its value.
 
-    ``search`` is (table, narrow, scale, first, last, low, high, index, value); ``narrow`` and ``scale`` are
+    ``search`` is (table, narrow, scale, first, last, low, high, tie, index, value); ``narrow`` and ``scale`` are
     ``narrow_table(table)``.  On entry ``index`` holds a guess for each model, or -1.  Guesses save time and never
     change the result.
     """

@@ -22,6 +22,7 @@ import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray, RealArray
 from alexp.common.compiling import checked
+from alexp.common.ties import tolerance
 from alexp.estimation.ridge._kernels import BLOCK, model_coefficients, widest_model, widest_of
 
 # A count that starts from a literal 0 makes Numba compile what it is passed to a second time.
@@ -267,6 +268,7 @@ def add_band(
     table: FloatArray,
     low: int,
     high: int,
+    tie: float,
     lower_ends: FloatArray,
     upper_ends: FloatArray,
     model: IntArray,
@@ -278,22 +280,24 @@ def add_band(
     widest = widest_of(offsets, active)
     coords, mu, quadratic = np.empty(widest * BLOCK), np.empty(BLOCK), np.empty(BLOCK)
     shift, inverse = np.empty(widest), np.empty(widest)
-    lower = np.empty((widest * (widest - 1)) // 2 + 1)
+    lower, slack = np.empty((widest * (widest - 1)) // 2 + 1), tolerance(1.0, -np.inf, tie)
     for k in range(active.shape[0]):
         j = active[k]
         own = columns[offsets[j] : offsets[j + 1]]
         constant = unpack(factor[starts[j] : starts[j + 1]], lead + own.shape[0] + 1, lead, shift, inverse, lower)
         for begin in range(low, high, BLOCK):
-            end = min(begin + BLOCK, high)
-            block_means(table, own, begin, end, theta[offsets[j] : offsets[j + 1]], mu)
-            block_quadratics(table, own, begin, end, shift, inverse, lower, constant, coords, quadratic)
-            for i in range(end - begin):
+            stop = min(begin + BLOCK, high)
+            block_means(table, own, begin, stop, theta[offsets[j] : offsets[j + 1]], mu)
+            block_quadratics(table, own, begin, stop, shift, inverse, lower, constant, coords, quadratic)
+            for i in range(stop - begin):
                 centre = mu[i] + intercepts[j]
                 width = radii[k] * np.sqrt(quadratic[i])
                 lower_ends[begin + i] = min(lower_ends[begin + i], centre - width)
-                if centre + width > upper_ends[begin + i]:
-                    upper_ends[begin + i] = centre + width
-                    model[begin + i] = j
+                end = centre + width
+                if end > upper_ends[begin + i]:
+                    if end - slack * abs(end) > upper_ends[begin + i]:
+                        model[begin + i] = j
+                    upper_ends[begin + i] = end
 
 
 @checked.entry

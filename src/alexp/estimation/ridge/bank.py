@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from alexp.common.arrays import BoolArray, FloatArray, IntArray, NarrowArray
 from alexp.common.schema import floats, record, same, sequence, whole
+from alexp.common.ties import rules
 from alexp.estimation.posteriors import (
     CandidateMoments,
     Component,
@@ -429,8 +430,8 @@ class RidgeBank:
         table = self.levelled(choices)
         n = table.shape[1]
         out = Envelope(np.full(n, np.inf), np.full(n, -np.inf), np.full(n, -1, dtype=np.int64))
-        fits = (*self.fits(), members, radii, table)
-        self._over_candidates(lambda low, high: values.add_band(*fits, low, high, *out), n, members.size * n * 8)
+        fits, tie = (*self.fits(), members, radii, table), rules.tie
+        self._over_candidates(lambda low, high: values.add_band(*fits, low, high, tie, *out), n, members.size * n * 8)
         return out
 
     def largest_gaps(
@@ -552,18 +553,24 @@ class RidgeBank:
         threads = self._threads if len(self._factor) * candidates > _THREADED_SWEEP else 1
         index, value = self._winners.copy(), np.empty(self.n_models)
         if threads == 1 or self.n_models >= 4 * threads:
-            self._over_models(kernel, *state, out=(0, candidates, index, value), threaded=threads > 1)
+            self._over_models(kernel, *state, out=(0, candidates, rules.tie, index, value), threaded=threads > 1)
         else:
             cuts = [candidates * part // threads for part in range(threads + 1)]
             indices, values = np.tile(index, (threads, 1)), np.empty((threads, self.n_models))
             jobs = [
-                pool(threads).submit(kernel, *state, 0, self.n_models, low, high, indices[part], values[part])
+                pool(threads).submit(
+                    kernel, *state, 0, self.n_models, low, high, rules.tie, indices[part], values[part]
+                )
                 for part, (low, high) in enumerate(pairwise(cuts))
             ]
             for job in jobs:
                 job.result()
-            # argmax takes the first of equal parts, and parts are in candidate order.
-            index = indices[values.argmax(axis=0), np.arange(self.n_models)]
+            largest = values.argmax(axis=0)  # the first of equal parts, and parts are in candidate order
+            index = indices[largest, np.arange(self.n_models)]
+            top = values.max(axis=0)
+            if (values >= top - 2.0 * rules.tie * np.abs(top)).argmax(axis=0).tolist() != largest.tolist():
+                # An earlier part may have one that ties.
+                kernel(*state, 0, self.n_models, 0, candidates, rules.tie, index, value)
         self._winners = index
         return index.copy()
 
