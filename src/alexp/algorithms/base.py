@@ -105,11 +105,11 @@ Direction = Literal["maximize", "minimize"]
 Noise = Literal["gaussian"]
 # Names for studies and extensions: public, and left out of `dir(algorithm)`, which shows what a user calls.
 _NOT_LISTED = frozenset(
-    """adopt amend_all amended ask_offers asks_matter certifies check_amend check_arm check_ask check_campaigns
+    """absent adopt amend_all amended ask_offers asks_matter certifies check_amend check_arm check_ask check_campaigns
     check_candidates check_fail check_observation check_offers check_retract check_reward check_rewards check_tell
-    choosable computes_on_device decides_on default_rule depends_on entries enumerates example fresh narrowed
+    choosable computes_on_device decides_on default_rule depends_on entries enumerates example fresh kept narrowed
     needs_ball needs_columns needs_table not_certified of_first_objective plate_limits plays_balls registry resume
-    ridges_per_model settings state suspect_observations suspects take_candidates take_failure take_in
+    ridges_per_model settings state stored_arguments suspect_observations suspects take_candidates take_failure take_in
     take_observation take_trial weights_mean withdrawal within_range""".split()  # noqa: SIM905
 )
 
@@ -287,6 +287,10 @@ class Algorithm(Guarded, ABC):
 
     name: ClassVar[str]
     settings: ClassVar[tuple[str, ...]] = ()
+    # Settings that were added since runs were first stored: what they are in runs that were stored without them.
+    absent: ClassVar[Mapping[str, object]] = {}
+    # Settings whose default has changed since: a study that exists keeps its own where none is given.
+    kept: ClassVar[tuple[str, ...]] = ()
     registry: ClassVar[Registry] = Registry()  # every algorithm by its name
     models: ModelClass
     domain: Domain
@@ -805,8 +809,7 @@ class Algorithm(Guarded, ABC):
         stored = known["problem"]
         models = models if models is not None else read_stored(stored, "models", ModelClass.from_dict)
         domain = domain if domain is not None else read_stored(stored, "domain", domain_from_dict)
-        saved = unpack(known["settings"]).items()
-        arguments = {key: component_from_dict(value, key) for key, value in saved if key not in settings}
+        arguments = kind.stored_arguments(unpack(known["settings"]), settings)
         if not (known["entropy"].isascii() and known["entropy"].isdigit()):
             raise ValueError(f"state['entropy'] must be a whole number as text, got {known['entropy']!r:.80}")
         make: Callable[..., Self] = kind
@@ -822,6 +825,12 @@ class Algorithm(Guarded, ABC):
             raise ValueError("models and domain give other features than those of the saved run; pass the same ones")
         out.resume(unpack(known["log"]), unpack(known["state"]))
         return out
+
+    @classmethod
+    def stored_arguments(cls, saved: State, given: Iterable[str] = ()) -> State:
+        """Keywords from settings as they are stored, leaving out those that are `given`."""
+        own = {key: component_from_dict(value, key) for key, value in saved.items() if key not in given}
+        return {key: value for key, value in cls.absent.items() if key not in given} | own
 
     @classmethod
     def _saved_kind(cls, data: State) -> type[Self]:

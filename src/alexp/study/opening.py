@@ -106,6 +106,9 @@ def create_study(
     if issubclass(kind, EvidenceMixture) and "goal" not in settings:
         improves = is_table or "objectives" in settings or ("cost" in settings and not models.is_contextual)
         settings["goal"] = stored.get("goal", "best" if improves else "sum")
+    if known is not None and known.algorithm == kind.name:
+        own = kind.stored_arguments({key: stored[key] for key in kind.kept if key in stored}, settings)
+        settings |= {key: own[key] for key in kind.kept if key in own}
     construct: Callable[..., Algorithm] = kind
     new = construct(models, problem.private_copy(domain), direction=direction, random_state=seed, **settings)
     draft = _draft(new)
@@ -281,7 +284,7 @@ def _open(where: Storage, row: StudyRow, models: ModelClass | None, domain: Doma
 def _maker(row: StudyRow, models: ModelClass, domain: Domain, settings: State) -> Callable[[], Algorithm]:
     kind, saved, domain = algorithm_named(row.algorithm), json.loads(row.settings), problem.private_copy(domain)
     try:
-        stored = {key: component_from_dict(value, key) for key, value in saved.items() if key not in settings}
+        stored = kind.stored_arguments(saved, settings)
     except ValueError as error:
         raise ProblemMismatchError(f"study {row.name!r}: {str(error).replace('from_dict', 'load_study')}") from None
 
