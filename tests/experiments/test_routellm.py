@@ -17,7 +17,10 @@ def small(monkeypatch):
 def test_the_large_model_costs_what_it_is_worth(small):
     rewards = (small.right - [0.0, small.cost])[small.is_routed]
     assert rewards[:, 0].mean() == pytest.approx(rewards[:, 1].mean())
-    assert sum(map(len, small.sets.values())) == small.contexts.shape[1]
+    assert small.n_raw == 48
+    assert {name: len(places) for name, places in small.further.items()} == {
+        "16 components": 16, "64 components": 24, "subject and 16 components": 28
+    }
 
 
 def test_the_command_prints_a_table(small, capsys):
