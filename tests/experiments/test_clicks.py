@@ -14,7 +14,7 @@ from alexp_experiments.contextual.rewards import bernoulli, drift, rules
 def test_everybody_learns(likelihood, fixed):
     problem = bernoulli.Clicks(0.5, 5, 2, 150, fixed)
     even = np.mean([_even(problem, seed) for seed in range(3)])
-    assert np.mean([bernoulli.play(problem, likelihood, seed) for seed in range(3)]) < 0.6 * even
+    assert np.mean([bernoulli.play(problem, seed, likelihood=likelihood) for seed in range(3)]) < 0.6 * even
 
 
 def _even(problem, seed):
