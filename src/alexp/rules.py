@@ -191,13 +191,9 @@ class UCB(Rule):
     def narrows(self) -> bool:
         return self.beta is None
 
-    def choice(self, belief: Belief, round: Round) -> int:
-        """Position of what it plays."""
-        beta = HONEST if self.narrows and belief.is_honest else self.width(belief.n_told + 1)
-        return belief.first_best(round, _upper_end(beta))[0]
-
     def play(self, belief: Belief, round: Round) -> Play:
-        return Certain(self.choice(belief, round))
+        beta = HONEST if belief.is_honest and self.beta is None else self.width(belief.n_told + 1)
+        return Certain(belief.first_best(round, lambda mean, std: mean + beta * std)[0])
 
 
 @dataclass(frozen=True)
@@ -305,7 +301,8 @@ class Matching(Rule):
         shares = (chances / chances.max()) ** (sharper * self.sharpness)
         shares /= shares.sum()
         if self.share < 1.0:
-            best = UCB().choice(belief, round.settled)
+            beta = HONEST if belief.is_honest else UCB().width(belief.n_told + 1)
+            best, _ = belief.first_best(round.settled, _upper_end(beta))
             shares *= self.share
             shares[best] += 1.0 - self.share
         return Weighted(np.arange(len(round)), shares)

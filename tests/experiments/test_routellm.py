@@ -19,7 +19,9 @@ def test_the_large_model_costs_what_it_is_worth(small):
     assert rewards[:, 0].mean() == pytest.approx(rewards[:, 1].mean())
     assert small.n_raw == 48
     assert {name: len(places) for name, places in small.further.items()} == {
-        "16 components": 16, "64 components": 24, "subject and 16 components": 28
+        "16 components": 16,
+        "64 components": 24,
+        "subject and 16 components": 28,
     }
 
 

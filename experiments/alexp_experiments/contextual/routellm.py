@@ -1,8 +1,9 @@
 """Does routing pay? Prompts go to a small or a large language model; the reward is 1 for a right answer, less a cost.
 
 ``python -m alexp_experiments.contextual.routellm "$ALEXP_BOARD/routellm_mmlu_half.npz"`` prints a table of
-docs/routing.md, with ``--defaults`` the one with nothing stated. The file has RouteLLM's answers to MMLU prompts (github.com/lm-sys/RouteLLM, Apache-2.0): the subject,
-four counts, a text embedding, and whether each model was right. Without a file, prompts are made up (`routing`).
+docs/routing.md, with ``--defaults`` the one where nothing is stated. The file has RouteLLM's answers to MMLU prompts
+(github.com/lm-sys/RouteLLM, Apache-2.0): the subject, four counts, a text embedding, and whether each model was right.
+Without a file, prompts are made up (`routing`).
 
 The large model costs the difference in accuracy, so that both are worth the same. Two policies frame the others: the
 better of the two models for all prompts, and logistic regressions of both answers on all features, trained beforehand
@@ -82,7 +83,9 @@ class Prompts:
         """Further feature sets: the first principal components, and the subject with some of them."""
         places = list(range(self.n_raw, self.contexts.shape[1]))
         out = {f"{k} components": places[:k] for k in COMPONENTS}
-        return out | {f"subject and {COMPONENTS[0]} components": self.sets["subject"] + out[f"{COMPONENTS[0]} components"]}
+        return out | {
+            f"subject and {COMPONENTS[0]} components": self.sets["subject"] + out[f"{COMPONENTS[0]} components"]
+        }
 
     @property
     def cost(self) -> float:
@@ -299,9 +302,7 @@ def defaults() -> list[str]:
     ]
 
 
-def table(
-    path: str, names: Sequence[str], rounds: int, seeds: Sequence[int], folder: str, workers: int | None
-) -> str:
+def table(path: str, names: Sequence[str], rounds: int, seeds: Sequence[int], folder: str, workers: int | None) -> str:
     """One row per router."""
     runs = [(path, name, rounds, seed, folder) for seed in seeds for name in names]
     found = spread(_play, runs, workers)
@@ -311,8 +312,8 @@ def table(
     levels = [np.mean([run.single[0] for run in first]), np.mean([run.offline[0] for run in first])]
     titles = [measure.format(last=last) for measure in MEASURES]
     lines = [
-        f"{rounds} prompts, {len(seeds)} seeds: reward of the better single model {levels[0]:.4f}, of logistic regressions "
-        f"trained offline on {int((~_known(path)[0].is_routed).sum())} other prompts {levels[1]:.4f}. "
+        f"{rounds} prompts, {len(seeds)} seeds: reward of the better single model {levels[0]:.4f}, of logistic "
+        f"regressions trained offline on {int((~_known(path)[0].is_routed).sum())} other prompts {levels[1]:.4f}. "
         "Share of the gap closed ± standard error.",
         "",
         f"| router | {' | '.join(titles)} | less than the first row |",

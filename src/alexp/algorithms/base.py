@@ -105,12 +105,12 @@ Direction = Literal["maximize", "minimize"]
 Noise = Literal["gaussian"]
 # Names for studies and extensions: public, and left out of `dir(algorithm)`, which shows what a user calls.
 _NOT_LISTED = frozenset(
-    """absent adopt amend_all amended ask_offers asks_matter certifies check_amend check_arm check_ask check_campaigns
+    """adopt amend_all amended ask_offers asks_matter certifies check_amend check_arm check_ask check_campaigns
     check_candidates check_fail check_observation check_offers check_retract check_reward check_rewards check_tell
-    choosable computes_on_device decides_on default_rule depends_on entries enumerates example fresh kept narrowed
+    choosable computes_on_device decides_on default_rule depends_on entries enumerates example fresh narrowed
     needs_ball needs_columns needs_table not_certified of_first_objective plate_limits plays_balls registry resume
-    ridges_per_model settings state stored_arguments suspect_observations suspects take_candidates take_failure take_in
-    take_observation take_trial weights_mean withdrawal within_range""".split()  # noqa: SIM905
+    ridges_per_model settings settings_absent settings_kept state stored_arguments suspect_observations suspects
+    take_candidates take_failure take_in take_observation take_trial weights_mean withdrawal within_range""".split()  # noqa: SIM905
 )
 
 IfTold = Literal["raise", "same", "amend"]
@@ -288,9 +288,9 @@ class Algorithm(Guarded, ABC):
     name: ClassVar[str]
     settings: ClassVar[tuple[str, ...]] = ()
     # Settings that were added since runs were first stored: what they are in runs that were stored without them.
-    absent: ClassVar[Mapping[str, object]] = {}
+    settings_absent: ClassVar[Mapping[str, object]] = {}
     # Settings whose default has changed since: a study that exists keeps its own where none is given.
-    kept: ClassVar[tuple[str, ...]] = ()
+    settings_kept: ClassVar[tuple[str, ...]] = ()
     registry: ClassVar[Registry] = Registry()  # every algorithm by its name
     models: ModelClass
     domain: Domain
@@ -830,7 +830,7 @@ class Algorithm(Guarded, ABC):
     def stored_arguments(cls, saved: State, given: Iterable[str] = ()) -> State:
         """Keywords from settings as they are stored, leaving out those that are `given`."""
         own = {key: component_from_dict(value, key) for key, value in saved.items() if key not in given}
-        return {key: value for key, value in cls.absent.items() if key not in given} | own
+        return {key: value for key, value in cls.settings_absent.items() if key not in given} | own
 
     @classmethod
     def _saved_kind(cls, data: State) -> type[Self]:

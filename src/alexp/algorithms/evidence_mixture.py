@@ -484,8 +484,8 @@ class EvidenceMixture(SeveralObjectives):
         "goal", "rule", "noise_grid", "scale_grid", "ratio_grid", "gamma", "power", "floor", "forget",
     )  # fmt: skip
 
-    absent: ClassVar[Mapping[str, object]] = {"likelihood": "gaussian"}
-    kept: ClassVar[tuple[str, ...]] = ("likelihood", "ratio_grid", "rule")
+    settings_absent: ClassVar[Mapping[str, object]] = {"likelihood": "gaussian"}
+    settings_kept: ClassVar[tuple[str, ...]] = ("likelihood", "ratio_grid", "rule")
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ from sqlalchemy.engine import URL, Connection
 
 from alexp.algorithms import Algorithm, EvidenceMixture
 from alexp.algorithms.base import Direction, RandomState, Streams
-from alexp.algorithms.components import check_arguments, component_from_dict
+from alexp.algorithms.components import check_arguments
 from alexp.algorithms.registry import algorithm_named, spelled_out
 from alexp.common.codec import State
 from alexp.common.redaction import redact
@@ -107,8 +107,8 @@ def create_study(
         improves = is_table or "objectives" in settings or ("cost" in settings and not models.is_contextual)
         settings["goal"] = stored.get("goal", "best" if improves else "sum")
     if known is not None and known.algorithm == kind.name:
-        own = kind.stored_arguments({key: stored[key] for key in kind.kept if key in stored}, settings)
-        settings |= {key: own[key] for key in kind.kept if key in own}
+        own = kind.stored_arguments({key: stored[key] for key in kind.settings_kept if key in stored}, settings)
+        settings |= {key: own[key] for key in kind.settings_kept if key in own}
     construct: Callable[..., Algorithm] = kind
     new = construct(models, problem.private_copy(domain), direction=direction, random_state=seed, **settings)
     draft = _draft(new)
