@@ -189,8 +189,8 @@ def test_runs_stored_by_1_0_0_stay_gaussian():
 def test_studies(tmp_path):
     where = tmp_path / "s.db"
     with alexp.create_study(MODELS, ARMS, name="new", storage=where, random_state=0) as study:
-        for number, context in enumerate(contexts(ENOUGH)):
-            study.tell(study.ask(context=context), float(number % 3 == 0))
+        for number, trial in enumerate(study.ask(context=contexts(ENOUGH), n=ENOUGH)):
+            study.tell(trial, float(number % 3 == 0))
         assert "chosen by itself" in study.summary()
     assert check("new", where).problems == []
     with alexp.load_study("new", where) as study:

@@ -48,3 +48,16 @@ def test_finished_runs_are_kept(small, tmp_path, monkeypatch):
 def test_routers_learn(small):
     runs = [routellm.play("", "all sets and unions", 170, seed) for seed in range(2)]
     assert all(run.earned[0] > run.single[0] - 0.1 for run in runs)
+
+
+def test_the_default_closes_more_of_the_gap_than_that_of_1_0_0(monkeypatch):
+    """On made-up prompts, 40 orders of them, by the probabilities that offline regressions predict."""
+    prompts = routellm.made_up(1500)
+    known = prompts, routellm.offline(prompts)
+    monkeypatch.setattr(routellm, "_known", lambda path: known)
+    names = ("five sets, cost stated", "five sets, cost stated, 1.0.0")
+    now, then = ([routellm.play("", name, 400, seed) for seed in range(40)] for name in names)
+    more = routellm.shares(now)[2] - routellm.shares(then)[2]
+    low = more.mean() - 2.0 * more.std(ddof=1) / np.sqrt(more.size)
+    print(f"{more.mean():.3f} more of the gap, at least {low:.3f}")
+    assert low > 0.05

@@ -420,7 +420,8 @@ class EvidenceMixture(SeveralObjectives):
     noise_std : nominal noise; None when unknown.
     reward_bound, norm_bound : nominal norm of the coefficients: `norm_bound` where it is stated, else `reward_bound`.
     noise_grid, scale_grid : multiples of the two that get a component each; (1/3, 1, 3) and (1, 4) by default.
-    ratio_grid : ratios of noise to prior variance where no bound is stated; 1e-4 to 0.5 by default.
+    ratio_grid : ratios of noise to prior variance where no bound is stated; 1e-4 to 0.5 by default, and in contextual
+        rounds 5 and 50 besides, where features may explain little of a reward.
     light : a single noise level and scale, six times cheaper; for when both are stated and trusted.
     gamma : explore evenly with probability gamma t^(-1/3); zero by default.
     floor : explore evenly with this probability at least, so that each of n choices has a propensity of floor / n or
@@ -431,7 +432,9 @@ class EvidenceMixture(SeveralObjectives):
         of one. Nothing is certified then, and the order of rewards matters. For models linear in at most 200 features.
     likelihood : "gaussian", or "bernoulli" for rewards that are 0 or 1: then models are logistic regressions, weighed
         by their evidence, and means are probabilities. `scale_grid` are prior standard deviations of the logit, 0.3, 1
-        and 3 by default. Nothing about the noise may be stated, and nothing is certified.
+        and 3 by default. Nothing about the noise may be stated, and nothing is certified. "auto", the default, is
+        "gaussian", except in contextual rounds where nothing about rewards is stated and the rule is the usual one or
+        "ucb": there 200 rewards that are all 0 or 1 choose "bernoulli", and any other reward "gaussian" for good.
     power : weights are proportional to the evidence to this power; 1 by default, and where `repeats=False` 1/2 (1/4 for
         the goal "best"): there models are seldom true and evidence on candidates chosen by it is too sure of itself.
 
