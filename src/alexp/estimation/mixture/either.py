@@ -4,8 +4,8 @@ Both learn every reward, as long as all of them are 0 or 1. The Gaussian one is 
 the Bernoulli one from then on. The first other reward drops the Bernoulli one for good. What is believed is therefore a
 function of the rewards in their order: a run that is told the same log believes the same.
 
-Why not at once? Nobody says that rewards are 0 or 1, and a few zeros and ones may be ratings or grams. And with a few
-rewards per arm logistic regressions know so little that they explore much more than pays (docs/clicks.md).
+Why not at once? A few zeros and ones may be ratings or grams. And with a few rewards per arm logistic regressions know
+so little that they explore much more than pays (docs/clicks.md).
 """
 
 from __future__ import annotations
