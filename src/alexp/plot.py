@@ -363,11 +363,18 @@ def _sentences(view: StudyView) -> dict[str, str]:
     compromises = {"compromises": " ".join(said)} if (said := compromise_sentences(view)) else {}
     if counts["told"] == 0:
         return out | compromises | {"next": "Next: ask() for a trial, and tell() its reward."}
-    facts = compromises | {"models": _leader(view), "to watch": _worry(view)}
+    facts = compromises | {"rewards": _likelihood(view), "models": _leader(view), "to watch": _worry(view)}
     if view.pareto is None:
         facts |= {"found": _found(view), "stopping": "" if view.stopping is None else f"{view.stopping}."}
-    order = ("compromises", "models", "found", "stopping", "to watch")
+    order = ("compromises", "rewards", "models", "found", "stopping", "to watch")
     return out | {name: facts[name] for name in order if name in facts}
+
+
+def _likelihood(view: StudyView) -> str:
+    """What kind of models the rewards have chosen by themselves, where they did."""
+    if view.chosen_likelihood != "bernoulli":
+        return ""
+    return 'All rewards are 0 or 1, so models are logistic regressions (likelihood="bernoulli", chosen by itself).'
 
 
 def _leader(view: StudyView) -> str:

@@ -35,6 +35,8 @@ __all__ = ["IDS", "UCB", "Belief", "ExpectedImprovement", "HypervolumeImprovemen
 RuleName = Literal["ids", "ucb", "ei", "ei+ucb", "thompson", "matching"]
 _NO_INFORMATION, _ALL_INFORMATION = 1e-300, 1e300
 NARROW = 0.7  # width of "ucb" where no candidate is measured twice: it cannot lock there
+HONEST = 1.0  # and where deviations are honest, see `Belief.is_honest`
+_SHARPER = 2.0  # multiplies the sharpness of "matching" there
 
 
 Score: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray]  # of mean and standard deviation, (n,) each
@@ -58,6 +60,14 @@ class Belief(Protocol):
     @property
     def is_exact(self) -> bool:
         """Whether measured candidates are believed to give the same reward again."""
+
+    @property
+    def is_honest(self) -> bool:
+        """Whether deviations are those of probabilities, from rewards that chose the Bernoulli likelihood.
+
+        A linear model of rewards that are 0 or 1 is far too sure of itself, which usual widths make up for. Where
+        deviations hold, as much exploration costs more than it brings.
+        """
 
     def rng(self) -> np.random.Generator:
         """Random numbers that depend on the seed and the number of rewards alone, so that a run can be replayed."""
@@ -128,6 +138,11 @@ class Rule(ABC):
         """Whether it plays what improves most per cost."""
         return False
 
+    @property
+    def narrows(self) -> bool:
+        """Whether it explores less where deviations are honest: with others the Gaussian likelihood stays."""
+        return False
+
     @abstractmethod
     def play(self, belief: Any, round: Round) -> Play:
         """A distribution over the choices of the round, from a `Belief`. It changes nothing."""
@@ -161,7 +176,7 @@ class IDS(Rule):
 
 @dataclass(frozen=True)
 class UCB(Rule):
-    """argmax of m + beta s; beta_t^2 = 2 + log(t)/4 by default."""
+    """argmax of m + beta s; beta_t^2 = 2 + log(t)/4 by default, and 1 where deviations are honest."""
 
     beta: float | None = None
     needs_only_moments: ClassVar[bool] = True
@@ -173,8 +188,12 @@ class UCB(Rule):
         """beta in round t."""
         return sqrt(2.0 + 0.25 * log(t)) if self.beta is None else self.beta
 
+    @property
+    def narrows(self) -> bool:
+        return self.beta is None
+
     def play(self, belief: Belief, round: Round) -> Play:
-        beta = self.width(belief.n_told + 1)
+        beta = HONEST if belief.is_honest and self.beta is None else self.width(belief.n_told + 1)
         return Certain(belief.first_best(round, lambda mean, std: mean + beta * std)[0])
 
 
@@ -260,7 +279,8 @@ class Matching(Rule):
     For logs that others will learn from. Sharpness 1 is Thompson sampling with its propensities integrated; more of it
     mostly has less regret, and more runs that stay with a wrong choice. With probability 1 - `share` the choice of
     "ucb" is played instead: regret falls towards that of "ucb", and importance weights of other choices grow by up to
-    1 / `share`. Only rewards change probabilities, pending trials do not.
+    1 / `share`; where deviations are honest, with a sharpness twice as large. Only rewards change probabilities,
+    pending trials do not.
     """
 
     sharpness: float = 1.0
@@ -271,13 +291,19 @@ class Matching(Rule):
         positive("sharpness", self.sharpness)
         share("share", self.share)
 
+    @property
+    def narrows(self) -> bool:
+        return self.share < 1.0
+
     def play(self, belief: Belief, round: Round) -> Play:
         """A probability for every choice."""
         chances = belief.best_probabilities(round, belief.rng())
-        shares = (chances / chances.max()) ** self.sharpness
+        sharper = _SHARPER if self.narrows and belief.is_honest else 1.0
+        shares = (chances / chances.max()) ** (sharper * self.sharpness)
         shares /= shares.sum()
         if self.share < 1.0:
-            best, _ = belief.first_best(round.settled, _upper_end(UCB().width(belief.n_told + 1)))
+            beta = HONEST if belief.is_honest else UCB().width(belief.n_told + 1)
+            best, _ = belief.first_best(round.settled, _upper_end(beta))
             shares *= self.share
             shares[best] += 1.0 - self.share
         return Weighted(np.arange(len(round)), shares)

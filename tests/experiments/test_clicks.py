@@ -14,7 +14,7 @@ from alexp_experiments.contextual.rewards import bernoulli, drift, rules
 def test_everybody_learns(likelihood, fixed):
     problem = bernoulli.Clicks(0.5, 5, 2, 150, fixed)
     even = np.mean([_even(problem, seed) for seed in range(3)])
-    assert np.mean([bernoulli.play(problem, likelihood, seed) for seed in range(3)]) < 0.6 * even
+    assert np.mean([bernoulli.play(problem, seed, likelihood=likelihood) for seed in range(3)]) < 0.6 * even
 
 
 def _even(problem, seed):
@@ -31,7 +31,7 @@ def test_the_commands_print_the_parts_of_the_page(monkeypatch, capsys):
     assert said.startswith("Clicks lost, means ± standard errors of 2 seeds;")
     assert head.startswith("| click rate | arms |")
     assert [row.split(" | ")[:4] for row in rows] == [["| 0.5", "3", "1 of 3", "20"]]
-    lost = [bernoulli.play(bernoulli.PROBLEMS[0], "bernoulli", seed) for seed in range(2)]
+    lost = [bernoulli.play(bernoulli.PROBLEMS[0], seed, likelihood="bernoulli") for seed in range(2)]
     assert rows[0].split(" | ")[5].startswith(f"{np.mean(lost):.1f} ± ")
 
 

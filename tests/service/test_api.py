@@ -9,6 +9,7 @@ import pytest
 from pydantic import TypeAdapter
 
 import alexp
+from alexp.estimation.mixture.either import ENOUGH
 from alexp.service import answers
 from alexp.study import create_study, load_study
 from alexp.table.files import lines_of
@@ -421,6 +422,20 @@ def test_rewards_that_are_right_or_wrong(http):
     assert 0.0 < http.post("/v1/studies/right/best", json={"context": [0.5, 1.0]}).json()["value"] < 1.0
     again = http.post("/v1/studies", json=body | {"name": "wrong", "settings": {"likelihood": "poisson"}})
     assert again.json()["field"] == "body.settings.likelihood"
+
+
+def test_rewards_that_choose_their_likelihood(http):
+    made = http.post("/v1/studies", json={"name": "clicks", "problem": ARMS, "random_state": 0}).json()
+    assert made["settings"]["likelihood"] == "auto"
+    seen = [{"index": k % 2, "reward": float(k % 3 == 0), "context": [0.1 * k, 1.0]} for k in range(1, ENOUGH)]
+    http.post("/v1/studies/clicks/ask", json={"context": [0.5, 1.0]}).raise_for_status()
+    http.post("/v1/studies/clicks/tell", json={"results": [{"trial": 0, "reward": 1}]}).raise_for_status()
+    http.post("/v1/studies/clicks/observe", json={"observations": seen}).raise_for_status()
+    said = http.get("/v1/studies/clicks/figures").json()["summary"]
+    assert said["rewards"].startswith("All rewards are 0 or 1, so models are logistic regressions")
+    other = {"observations": [{"index": 0, "reward": 0.5, "context": [0.5, 1.0]}]}
+    http.post("/v1/studies/clicks/observe", json=other).raise_for_status()
+    assert "rewards" not in http.get("/v1/studies/clicks/figures").json()["summary"]
 
 
 def test_several_objectives_cost_and_budget(http):

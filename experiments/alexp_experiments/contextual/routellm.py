@@ -1,8 +1,9 @@
 """Does routing pay? Prompts go to a small or a large language model; the reward is 1 for a right answer, less a cost.
 
-``python -m alexp_experiments.contextual.routellm "$ALEXP_BOARD/routellm_mmlu_half.npz"`` prints the table of
-docs/routing.md. The file has RouteLLM's answers to MMLU prompts (github.com/lm-sys/RouteLLM, Apache-2.0): the subject,
-four counts, a text embedding, and whether each model was right. Without a file, prompts are made up (`routing`).
+``python -m alexp_experiments.contextual.routellm "$ALEXP_BOARD/routellm_mmlu_half.npz"`` prints a table of
+docs/routing.md, with ``--defaults`` the one where nothing is stated. The file has RouteLLM's answers to MMLU prompts
+(github.com/lm-sys/RouteLLM, Apache-2.0): the subject, four counts, a text embedding, and whether each model was right.
+Without a file, prompts are made up (`routing`).
 
 The large model costs the difference in accuracy, so that both are worth the same. Two policies frame the others: the
 better of the two models for all prompts, and logistic regressions of both answers on all features, trained beforehand
@@ -29,6 +30,7 @@ import numpy as np
 
 from alexp.algorithms import Algorithm, EvidenceMixture
 from alexp.algorithms.assumptions import quietly
+from alexp.algorithms.evidence_mixture import RATIOS
 from alexp.common.arrays import BoolArray, FloatArray
 from alexp.common.codec import State
 from alexp.problem import Arms, ModelClass
@@ -43,6 +45,15 @@ LAST = 2000  # rounds that the last column is about
 CORRELATION = 0.8  # of the arms' coefficients; the evidence of the training prompts is largest there
 MEASURES = ("all rounds", "last {last}", "all rounds, expected")
 NAMES = ("small", "large")
+COMPONENTS = (16, 64)  # principal components of the embedding that are feature sets of their own
+TOGETHER = ("counts", "subject", "16 components", "64 components", "subject and 16 components")
+# What is stated beside the sets, by how rows are called: nothing but the cost; nothing at all; and both as in 1.0.0.
+STATED: dict[str, State] = {
+    "cost stated": {},
+    "cost taken off": {"takes_off": True},
+    "cost stated, 1.0.0": {"likelihood": "gaussian", "ratio_grid": RATIOS},
+    "cost taken off, 1.0.0": {"likelihood": "gaussian", "ratio_grid": RATIOS, "takes_off": True},
+}
 VOWPAL = {
     "Vowpal Wabbit": "--cb_explore_adf -q xa",
     "Vowpal Wabbit, squarecb": "--cb_explore_adf --squarecb -q xa",
@@ -52,12 +63,29 @@ VOWPAL = {
 
 @dataclass(frozen=True)
 class Prompts:
-    """Contexts (n, D) standardised, whether each model was right (n, 2), places of the feature sets, who is routed."""
+    """Contexts (n, D) standardised, whether each model was right (n, 2), places of the feature sets, who is routed.
+
+    The last columns of the contexts are principal components of the embedding, which are in none of the `sets`.
+    """
 
     contexts: FloatArray
     right: FloatArray
     sets: dict[str, list[int]]
     is_routed: BoolArray
+
+    @property
+    def n_raw(self) -> int:
+        """Columns of the `sets`."""
+        return sum(map(len, self.sets.values()))
+
+    @property
+    def further(self) -> dict[str, list[int]]:
+        """Further feature sets: the first principal components, and the subject with some of them."""
+        places = list(range(self.n_raw, self.contexts.shape[1]))
+        out = {f"{k} components": places[:k] for k in COMPONENTS}
+        return out | {
+            f"subject and {COMPONENTS[0]} components": self.sets["subject"] + out[f"{COMPONENTS[0]} components"]
+        }
 
     @property
     def cost(self) -> float:
@@ -94,6 +122,10 @@ def _prompts(blocks: dict[str, FloatArray], right: FloatArray, is_routed: BoolAr
     contexts = np.hstack([(blocks[name] - known[name].mean(axis=0)) / units[name] for name in blocks])
     sizes = np.cumsum([0, *(block.shape[1] for block in blocks.values())]).tolist()
     sets = {name: list(range(*ends)) for name, ends in zip(blocks, pairwise(sizes), strict=True)}
+    embedding = contexts[:, sets["embedding"]]
+    axes = np.linalg.svd(embedding[~is_routed], full_matrices=False)[2][: max(COMPONENTS)]
+    scores = embedding @ axes.T
+    contexts = np.hstack([contexts, scores / scores[~is_routed].std(axis=0)])
     return Prompts(contexts, right, sets, is_routed)
 
 
@@ -101,7 +133,7 @@ def offline(prompts: Prompts) -> FloatArray:
     """Probabilities of a right answer, (n, 2), by logistic regressions on the prompts that are not routed."""
     from sklearn.linear_model import LogisticRegressionCV
 
-    x, known = prompts.contexts, ~prompts.is_routed
+    x, known = prompts.contexts[:, : prompts.n_raw], ~prompts.is_routed
     fit = partial(
         LogisticRegressionCV, Cs=np.logspace(-3, 0, 7), l1_ratios=(0.0,), scoring="neg_log_loss", max_iter=500
     )
@@ -124,19 +156,22 @@ def _ours(
     seed: int,
     sets: Sequence[str],
     union: bool = False,
+    unions: bool = True,
     correlation: float = 0.0,
+    takes_off: bool = False,
     make: type[Algorithm] = EvidenceMixture,
     **settings: Given,
 ) -> Router:
-    """An algorithm of `alexp` on some sets and their unions, or on the `union` of all alone.
+    """An algorithm of `alexp` on some sets and their `unions`, or on the `union` of all alone.
 
-    Told whether an answer was right where the likelihood is "bernoulli", and elsewhere that less the cost.
+    Told whether an answer was right, and what it costs; or, where the router `takes_off` the cost, right less cost.
     """
-    arms, chosen = Arms(NAMES), {name: prompts.sets[name] for name in sets}
+    arms, known_sets = Arms(NAMES), prompts.sets | prompts.further
+    chosen = {name: known_sets[name] for name in sets}
     if union:
         chosen = {"all": [place for places in chosen.values() for place in places]}
-    models = ModelClass.per_arm(chosen, arms, unions=len(chosen) > 1, correlation=correlation)
-    known: State = {"cost": [0.0, prompts.cost]} if "likelihood" in settings else {}
+    models = ModelClass.per_arm(chosen, arms, unions=unions and len(chosen) > 1, correlation=correlation)
+    known: State = {} if takes_off else {"cost": [0.0, prompts.cost]}
     with quietly():
         run = make(models, arms, random_state=seed, log_features="none", **known, **settings)
     trials = list[int]()
@@ -155,13 +190,13 @@ def _ours(
 def _vowpal(prompts: Prompts, seed: int, arguments: str) -> Router:
     from alexp_experiments.contextual.peers.vowpal import VowpalChooser
 
-    contexts = prompts.contexts[:1]
+    contexts = prompts.contexts[:1, : prompts.n_raw]
     empty = np.zeros((1, 2))
     stream = ContextStream(contexts, empty, empty, prompts.sets, contexts.shape[1], NAMES)
     chooser, last = VowpalChooser(arguments, stream, seed), list[tuple[ContextRound, Pick]]()
 
     def decide(context: FloatArray) -> int:
-        presented = ContextRound(context, None)
+        presented = ContextRound(context[: prompts.n_raw], None)
         pick = chooser.decide(presented)
         last.append((presented, pick))
         return pick.action
@@ -176,18 +211,23 @@ def _vowpal(prompts: Prompts, seed: int, arguments: str) -> Router:
 def entrants(prompts: Prompts) -> dict[str, Callable[[int], Router]]:
     """Who routes, by name."""
     sets, right = list(prompts.sets), {"likelihood": "bernoulli"}
-    linucb = {"make": LinUCB, "noise_std": 0.4, "reward_bound": 1.0}
+    linucb = {"make": LinUCB, "noise_std": 0.4, "reward_bound": 1.0, "takes_off": True}
     kinds: dict[str, State] = {
         "all sets and unions": right,
         **{f"{name} alone": {"sets": [name], **right} for name in sets},
         "correlated arms": {"correlation": CORRELATION, **right},
         "LinUCB": {"union": True, **linucb},
-        "Thompson": {"union": True, "rule": "thompson"},
+        "Thompson": {"union": True, "rule": "thompson", "takes_off": True},
         "Thompson, logistic": {"union": True, "rule": "thompson", **right},
     }
     out: dict[str, Callable[[int], Router]] = {
         name: partial(_ours, prompts, **{"sets": sets, **settings}) for name, settings in kinds.items()
     }
+    for stated, settings in STATED.items():
+        own = {"unions": False, **settings}
+        out[f"five sets, {stated}"] = partial(_ours, prompts, sets=TOGETHER, **own)
+        out |= {f"{name}, {stated}": partial(_ours, prompts, sets=[name], **own) for name in TOGETHER}
+        out[f"three sets and unions, {stated}"] = partial(_ours, prompts, sets=sets, **settings)
     for name, arguments in VOWPAL.items():
         out[name] = partial(_vowpal, prompts, arguments=arguments)
     return out
@@ -253,9 +293,18 @@ def shares(runs: Sequence[Routed]) -> FloatArray:
     return np.asarray(((earned - single) / (reached - single).mean(axis=0)).T)
 
 
-def table(path: str, names: Sequence[str], rounds: int, seeds: int, folder: str, workers: int | None) -> str:
+def defaults() -> list[str]:
+    """Rows with nothing stated but the cost, or not even that; now, and as in 1.0.0."""
+    now, then = list(STATED)[:2], list(STATED)[2:]
+    return [
+        *(f"{name}, {stated}" for stated in now for name in ("five sets", *TOGETHER, "three sets and unions")),
+        *(f"{name}, {stated}" for stated in then for name in ("five sets", "subject", "three sets and unions")),
+    ]
+
+
+def table(path: str, names: Sequence[str], rounds: int, seeds: Sequence[int], folder: str, workers: int | None) -> str:
     """One row per router."""
-    runs = [(path, name, rounds, seed, folder) for seed in range(seeds) for name in names]
+    runs = [(path, name, rounds, seed, folder) for seed in seeds for name in names]
     found = spread(_play, runs, workers)
     by_name = {name: found[k :: len(names)] for k, name in enumerate(names)}
     first = by_name[names[0]]
@@ -263,8 +312,8 @@ def table(path: str, names: Sequence[str], rounds: int, seeds: int, folder: str,
     levels = [np.mean([run.single[0] for run in first]), np.mean([run.offline[0] for run in first])]
     titles = [measure.format(last=last) for measure in MEASURES]
     lines = [
-        f"{rounds} prompts, {seeds} seeds: reward of the better single model {levels[0]:.4f}, of logistic regressions "
-        f"trained offline on {int((~_known(path)[0].is_routed).sum())} other prompts {levels[1]:.4f}. "
+        f"{rounds} prompts, {len(seeds)} seeds: reward of the better single model {levels[0]:.4f}, of logistic "
+        f"regressions trained offline on {int((~_known(path)[0].is_routed).sum())} other prompts {levels[1]:.4f}. "
         "Share of the gap closed ± standard error.",
         "",
         f"| router | {' | '.join(titles)} | less than the first row |",
@@ -288,13 +337,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Share of the gap to offline logistic regressions that routers close.")
     parser.add_argument("file", nargs="?", default="", help="prompts as an .npz file; made up without one")
     parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--defaults", action="store_true", help="the rows with nothing stated, now and as in 1.0.0")
     parser.add_argument("--rounds", type=int, default=4000)
     parser.add_argument("--routers", nargs="*", help="names of the rows; all by default")
     parser.add_argument("--keep", default="", help="a folder for finished runs, so that a stopped command goes on")
     parser.add_argument("--workers", type=int, help="processes; all cores by default")
     chosen = parser.parse_args(arguments)
-    names = chosen.routers or list(entrants(_known(chosen.file)[0]))
-    print(table(chosen.file, names, chosen.rounds, chosen.seeds, chosen.keep, chosen.workers))
+    names = defaults() if chosen.defaults else chosen.routers or list(entrants(_known(chosen.file)[0]))
+    seeds = range(chosen.first, chosen.first + chosen.seeds)
+    print(table(chosen.file, names, chosen.rounds, seeds, chosen.keep, chosen.workers))
 
 
 if __name__ == "__main__":

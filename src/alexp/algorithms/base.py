@@ -119,8 +119,8 @@ _NOT_LISTED = frozenset(
     check_candidates check_fail check_observation check_offers check_retract check_reward check_rewards check_tell
     choosable computes_on_device decides_on default_rule depends_on entries enumerates example fresh narrowed
     needs_ball needs_columns needs_table not_certified of_first_objective plate_limits plays_balls registry resume
-    ridges_per_model settings state suspect_observations suspects take_candidates take_failure take_in
-    take_observation take_trial weights_mean withdrawal within_range""".split()  # noqa: SIM905
+    ridges_per_model settings settings_absent settings_kept state stored_arguments suspect_observations suspects
+    take_candidates take_failure take_in take_observation take_trial weights_mean withdrawal within_range""".split()  # noqa: SIM905
 )
 
 IfTold = Literal["raise", "same", "amend"]
@@ -297,6 +297,10 @@ class Algorithm(Guarded, ABC):
 
     name: ClassVar[str]
     settings: ClassVar[tuple[str, ...]] = ()
+    # Settings that were added since runs were first stored: what they are in runs that were stored without them.
+    settings_absent: ClassVar[Mapping[str, object]] = {}
+    # Settings whose default has changed since: a study that exists keeps its own where none is given.
+    settings_kept: ClassVar[tuple[str, ...]] = ()
     registry: ClassVar[Registry] = Registry()  # every algorithm by its name
     models: ModelClass
     domain: Domain
@@ -818,8 +822,7 @@ class Algorithm(Guarded, ABC):
         models = models if models is not None else read_stored(stored, "models", ModelClass.from_dict)
         domain = domain if domain is not None else read_stored(stored, "domain", domain_from_dict)
         saved = dict(unpack(known["settings"]))
-        tie = take_ties(saved)
-        arguments = {key: component_from_dict(value, key) for key, value in saved.items() if key not in settings}
+        tie, arguments = take_ties(saved), kind.stored_arguments(saved, settings)
         if not (known["entropy"].isascii() and known["entropy"].isdigit()):
             raise ValueError(f"state['entropy'] must be a whole number as text, got {known['entropy']!r:.80}")
         make: Callable[..., Self] = kind
@@ -835,6 +838,12 @@ class Algorithm(Guarded, ABC):
             raise ValueError("models and domain give other features than those of the saved run; pass the same ones")
         out.resume(unpack(known["log"]), unpack(known["state"]))
         return out
+
+    @classmethod
+    def stored_arguments(cls, saved: State, given: Iterable[str] = ()) -> State:
+        """Keywords from settings as they are stored, leaving out those that are `given`."""
+        own = {key: component_from_dict(value, key) for key, value in saved.items() if key not in given}
+        return {key: value for key, value in cls.settings_absent.items() if key not in given} | own
 
     @classmethod
     def _saved_kind(cls, data: State) -> type[Self]:

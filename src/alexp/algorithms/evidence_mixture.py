@@ -31,6 +31,7 @@ from alexp.decision.weights import draw_index
 from alexp.estimation.checking import Rewards
 from alexp.estimation.credible import CrediblePrediction
 from alexp.estimation.mixture.bernoulli import SCALES
+from alexp.estimation.mixture.either import ANY_SCALES, EitherMixture
 from alexp.estimation.mixture.making import bernoulli_mixture, level_mixture, prefer, ratio_mixture, take_up
 from alexp.estimation.mixture.mixture import Mixture, expected_excesses, expected_improvement, improvements
 from alexp.estimation.mixture.replays import Hindsight, LookBack, Replays, replayed
@@ -54,10 +55,11 @@ _ROUNDING = 1e-9  # share by which a deviation that only falls may rise
 _FALLS = 1e-4  # share by which tabulated improvements may rise where they should fall
 RATIOS = (1e-4, 1e-3, 1e-2, 0.1, 0.5)  # of noise to prior variance
 _ALL_NOISE = (2.0, 8.0, 32.0)  # further ratios for old results, which may be all noise
+WEAK_SIGNALS = (5.0, 50.0)  # further ratios for rounds with contexts, of which features may explain little
 LARGE_SIGNALS = (1e-6, 1e-5)  # further ratios where the noise is stated and rewards of any size must fit it
 
 
-Likelihood = Literal["gaussian", "bernoulli"]
+Likelihood = Literal["auto", "gaussian", "bernoulli"]
 
 
 class Defaults(NamedTuple):
@@ -108,6 +110,7 @@ class MixtureBelief:
         self._run, self.mixture, self.replays = run, run._mixture, run._replays
         self.n_told = run._log.seen.n
         self.is_exact = bool(run._replays.held)
+        self.is_honest = run.likelihood == "auto" and run.believed_likelihood == "bernoulli"
         self.success = run._success
         self._is_priced = run.cost is not None and run.is_contextual
         self._moments: tuple[Hashable, RoundMoments] | None = None  # of the last round
@@ -419,7 +422,8 @@ class EvidenceMixture(SeveralObjectives):
     noise_std : nominal noise; None when unknown.
     reward_bound, norm_bound : nominal norm of the coefficients: `norm_bound` where it is stated, else `reward_bound`.
     noise_grid, scale_grid : multiples of the two that get a component each; (1/3, 1, 3) and (1, 4) by default.
-    ratio_grid : ratios of noise to prior variance where no bound is stated; 1e-4 to 0.5 by default.
+    ratio_grid : ratios of noise to prior variance where no bound is stated; 1e-4 to 0.5 by default, and in contextual
+        rounds 5 and 50 besides, where features may explain little of a reward.
     light : a single noise level and scale, six times cheaper; for when both are stated and trusted.
     gamma : explore evenly with probability gamma t^(-1/3); zero by default.
     floor : explore evenly with this probability at least, so that each of n choices has a propensity of floor / n or
@@ -430,7 +434,9 @@ class EvidenceMixture(SeveralObjectives):
         of one. Nothing is certified then, and the order of rewards matters. For models linear in at most 200 features.
     likelihood : "gaussian", or "bernoulli" for rewards that are 0 or 1: then models are logistic regressions, weighed
         by their evidence, and means are probabilities. `scale_grid` are prior standard deviations of the logit, 0.3, 1
-        and 3 by default. Nothing about the noise may be stated, and nothing is certified.
+        and 3 by default. Nothing about the noise may be stated, and nothing is certified. "auto", the default, is
+        "gaussian", except in contextual rounds where nothing about rewards is stated and the rule is the usual one or
+        "ucb": there 200 rewards that are all 0 or 1 choose "bernoulli", and any other reward "gaussian" for good.
     power : weights are proportional to the evidence to this power; 1 by default, and where `repeats=False` 1/2 (1/4 for
         the goal "best"): there models are seldom true and evidence on candidates chosen by it is too sure of itself.
 
@@ -483,6 +489,9 @@ class EvidenceMixture(SeveralObjectives):
         "goal", "rule", "noise_grid", "scale_grid", "ratio_grid", "gamma", "power", "floor", "forget",
     )  # fmt: skip
 
+    settings_absent: ClassVar[Mapping[str, object]] = {"likelihood": "gaussian"}
+    settings_kept: ClassVar[tuple[str, ...]] = ("likelihood", "ratio_grid", "rule")
+
     def __init__(
         self,
         models: ModelClass | Table,
@@ -498,7 +507,7 @@ class EvidenceMixture(SeveralObjectives):
         power: float | None = None,
         floor: float | None = None,
         forget: float | Sequence[float] | None = None,
-        likelihood: Likelihood = "gaussian",
+        likelihood: Likelihood = "auto",
         objectives: Mapping[str, Direction] | None = None,
         cost: Cost | None = None,
         budget: float | None = None,
@@ -513,7 +522,7 @@ class EvidenceMixture(SeveralObjectives):
             shared.setdefault("repeats", False)
         own_shared, *others = self._take_objectives(objectives, domain, shared)
         super().__init__(models, domain, **own_shared)
-        self.likelihood: Likelihood = one_of("likelihood", likelihood, ("gaussian", "bernoulli"))
+        self.likelihood: Likelihood = one_of("likelihood", likelihood, ("auto", "gaussian", "bernoulli"))
         usual = defaults(self.goal, self.repeats, self.is_contextual, models.kernels is not None)
         own = rule or self.default_rule or ("ei" if cost is not None and self.goal == "best" else usual.rule)
         if objectives is not None and rule is None and self.default_rule is None:
@@ -536,6 +545,8 @@ class EvidenceMixture(SeveralObjectives):
         if others and (grids or ratio_grid is not None or light):
             raise ValueError(f"{', '.join(GRIDS)} and light are for one measured objective; leave them out")
         known = self.stated.noise_std is not None
+        if self.likelihood == "auto" and not self._may_be_binary:
+            self.likelihood = "gaussian"
         if self.likelihood == "bernoulli":
             self._check_bernoulli(noise_grid, ratio_grid, light)
             self.reward_range = RewardRange(0.0, 1.0)
@@ -545,7 +556,7 @@ class EvidenceMixture(SeveralObjectives):
                 "light means one noise level and one scale; state noise_std and reward_bound, and give neither grid"
             )
         elif self._in_ratios:
-            self.ratio_grid = ratios_of(ratio_grid, known, grids)
+            self.ratio_grid = ratios_of(ratio_grid, known, grids, self.is_contextual)
         else:
             self.noise_std = self.noise_std if known else self.reward_bound
             chosen = levels_and_scales(noise_grid, scale_grid, light, known, ratio_grid is not None)
@@ -573,16 +584,36 @@ class EvidenceMixture(SeveralObjectives):
                 "want, and leave the others as they are"
             )
 
+    @property
+    def _may_be_binary(self) -> bool:
+        """Whether rewards may turn out to be 0 or 1, so that a Bernoulli mixture learns beside.
+
+        Not on a fixed list: there the Bernoulli mixture stays with a wrong candidate more often (docs/clicks.md). Nor
+        with rules that would explore too much by it, see `Belief.is_honest`.
+        """
+        nothing = not any(self.stated) and self.noise is None and self.forget is None and self.reward_range is None
+        alone = self.goal == "sum" and self.objectives is None and self.direction == "maximize"
+        usual = self.is_contextual and self.models.kernels is None and self.rule.narrows
+        return nothing and alone and usual
+
+    @property
+    def believed_likelihood(self) -> Literal["gaussian", "bernoulli"]:
+        """The likelihood of a reward that it goes by now; with "auto" that depends on the rewards so far."""
+        if isinstance(self._mixture, EitherMixture):
+            return self._mixture.likelihood
+        return "bernoulli" if self.likelihood == "bernoulli" else "gaussian"
+
     def arguments(self) -> State:
         out = super().arguments()
         if self.likelihood == "bernoulli":
-            out |= {"likelihood": self.likelihood}
             del out["reward_range"]  # is known
+        if self.likelihood == "bernoulli" or self._may_be_binary:
+            out |= {"likelihood": self.likelihood}
         return out
 
     def check_reward(self, reward: Reward) -> Value:
         """A reward as a float; 0 or 1 where the likelihood is "bernoulli"."""
-        if self.likelihood == "gaussian":
+        if self.likelihood != "bernoulli":
             return super().check_reward(reward)
         value = check_reward(reward)
         if value not in (0.0, 1.0):
@@ -632,6 +663,7 @@ class EvidenceMixture(SeveralObjectives):
         if self.likelihood == "bernoulli":
             assert self.scale_grid is not None
             return bernoulli_mixture(*where, self.scale_grid, self.power)
+        out: Mixture
         if self.ratio_grid is not None:
             out = ratio_mixture(*where, self.ratio_grid, self.stated.noise_std, self.power, forget=forget)
         else:
@@ -640,6 +672,8 @@ class EvidenceMixture(SeveralObjectives):
             grids = (self.noise_grid, self.scale_grid)
             out = level_mixture(*where, self.noise_std, self.norm_bound, *grids, self.power, forget)
         prefer(out, self._sign if self.objectives is None else 0.0)
+        if self.likelihood == "auto":
+            return EitherMixture(out, partial(bernoulli_mixture, *where, ANY_SCALES, self.power))
         return out
 
     @property
@@ -836,7 +870,9 @@ def learned_mean(models: ModelClass, places: IntArray, rewards: FloatArray) -> F
 register("learned_mean", learned_mean)
 
 
-def ratios_of(ratio_grid: Sequence[float] | None, noise_known: bool, others_given: bool) -> tuple[float, ...]:
+def ratios_of(
+    ratio_grid: Sequence[float] | None, noise_known: bool, others_given: bool, contextual: bool
+) -> tuple[float, ...]:
     """Ratios of noise to prior variance, where no bound on rewards is stated."""
     if others_given:
         raise ValueError(
@@ -844,4 +880,5 @@ def ratios_of(ratio_grid: Sequence[float] | None, noise_known: bool, others_give
             "give ratio_grid in their place"
         )
     usual = (*LARGE_SIGNALS, *RATIOS) if noise_known else RATIOS
+    usual = (*usual, *WEAK_SIGNALS) if contextual else usual
     return grid("ratio_grid", usual if ratio_grid is None else ratio_grid)

@@ -13,7 +13,7 @@ from sqlalchemy.engine import URL, Connection
 
 from alexp.algorithms import Algorithm, EvidenceMixture
 from alexp.algorithms.base import Direction, RandomState, Streams
-from alexp.algorithms.components import check_arguments, component_from_dict
+from alexp.algorithms.components import check_arguments
 from alexp.algorithms.registry import algorithm_named, spelled_out
 from alexp.algorithms.saving import take_ties
 from alexp.common.codec import State
@@ -108,6 +108,9 @@ def create_study(
     if issubclass(kind, EvidenceMixture) and "goal" not in settings:
         improves = is_table or "objectives" in settings or ("cost" in settings and not models.is_contextual)
         settings["goal"] = stored.get("goal", "best" if improves else "sum")
+    if known is not None and known.algorithm == kind.name:
+        own = kind.stored_arguments({key: stored[key] for key in kind.settings_kept if key in stored}, settings)
+        settings |= {key: own[key] for key in kind.settings_kept if key in own}
     construct: Callable[..., Algorithm] = kind
     new = construct(models, problem.private_copy(domain), direction=direction, random_state=seed, **settings)
     draft = _draft(new)
@@ -283,8 +286,7 @@ def _open(where: Storage, row: StudyRow, models: ModelClass | None, domain: Doma
 def _maker(row: StudyRow, models: ModelClass, domain: Domain, settings: State) -> Callable[[], Algorithm]:
     kind, saved, domain = algorithm_named(row.algorithm), json.loads(row.settings), problem.private_copy(domain)
     try:
-        tie = take_ties(saved)
-        stored = {key: component_from_dict(value, key) for key, value in saved.items() if key not in settings}
+        tie, stored = take_ties(saved), kind.stored_arguments(saved, settings)
     except ValueError as error:
         raise ProblemMismatchError(f"study {row.name!r}: {str(error).replace('from_dict', 'load_study')}") from None
 

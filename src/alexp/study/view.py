@@ -384,6 +384,7 @@ class StudyView:
     best : the recommendation; None before the first reward, in contextual studies, and with several objectives.
     pareto : the best compromises of several objectives; None with one. Models are then judged by the first objective.
     money : what was spent, where experiments have a cost.
+    chosen_likelihood : "bernoulli" or "gaussian" where the rewards decide which one is believed; else None.
     standing : probabilities of the models; None for algorithms that have none.
     stopping : one sentence: how far from the best the recommendation may be, and whether that is certified.
     certificates, curve, explanation : None where there are none, where they were not requested, or where they would
@@ -417,6 +418,7 @@ class StudyView:
     explanation: Explanation | None
     pareto: Pareto | None = None
     money: Money | None = None
+    chosen_likelihood: str | None = None
 
     @property
     def is_contextual(self) -> bool:

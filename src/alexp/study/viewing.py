@@ -186,7 +186,15 @@ def make_view(
         explanation=explanation(algorithm, standing, name) if options.explanation else None,
         pareto=pareto_of(run) if several else None,
         money=money_of(run),
+        chosen_likelihood=chosen_likelihood(run),
     )
+
+
+def chosen_likelihood(run: Algorithm) -> str | None:
+    """The likelihood that the rewards so far have chosen; None where it was stated, or is always the same."""
+    if not isinstance(run, EvidenceMixture) or run.likelihood != "auto":
+        return None
+    return run.believed_likelihood
 
 
 def pareto_of(run: Algorithm) -> Pareto:

@@ -10,6 +10,7 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log, sqrt
+from typing import Any
 
 import numpy as np
 
@@ -97,7 +98,7 @@ class ClickStream:
         return float(self._rng.random() < rate)
 
 
-def play(problem: Clicks, likelihood: Likelihood, seed: int) -> float:
+def play(problem: Clicks, seed: int, **settings: Any) -> float:
     """Expected clicks lost in a run of `EvidenceMixture` with its default rule."""
     stream, lost = ClickStream(problem, seed), 0.0
     sets, columns = {f"set {k}": group for k, group in enumerate(stream.groups)}, np.concatenate(stream.groups)
@@ -106,7 +107,7 @@ def play(problem: Clicks, likelihood: Likelihood, seed: int) -> float:
     else:
         models = ModelClass.from_blocks({name: len(own) for name, own in sets.items()}, intercept=True)
     domain = FiniteSet(range(problem.arms)) if problem.fixed else Candidates()
-    opt = EvidenceMixture(models, domain, likelihood=likelihood, random_state=seed)
+    opt = EvidenceMixture(models, domain, random_state=seed, **settings)
     for _ in range(problem.rounds):
         rates = stream.turn()
         trial = opt.ask() if problem.fixed else opt.ask(features=stream.rows[:, columns])
@@ -153,12 +154,13 @@ def shown(problems: Sequence[Clicks], found: FloatArray) -> str:
     ]
     for problem, values in zip(problems, found, strict=True):
         losses = [f"{one.mean():.1f} ± {one.std(ddof=1) / sqrt(one.size):.1f}" for one in values]
-        lines.append("| " + " | ".join([*_where(problem), *losses, _ratio(values[1], values[0])]) + " |")
+        lines.append("| " + " | ".join([*_where(problem), *losses, ratio(values[1], values[0])]) + " |")
     return "\n".join(lines)
 
 
 def _play(run: tuple[Clicks, Likelihood, int]) -> float:
-    return play(*run)
+    problem, likelihood, seed = run
+    return play(problem, seed, likelihood=likelihood)
 
 
 def _where(problem: Clicks) -> tuple[str, ...]:
@@ -190,7 +192,7 @@ def _covered(run: tuple[Clicks, Likelihood, int]) -> FloatArray:
     return covered(*run)
 
 
-def _ratio(one: FloatArray, other: FloatArray) -> str:
+def ratio(one: FloatArray, other: FloatArray) -> str:
     """Ratio of means over common seeds, with a 95% bootstrap interval."""
     rng = np.random.default_rng(0)
     picks = rng.integers(one.size, size=(2000, one.size))
