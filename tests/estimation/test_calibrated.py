@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import t as student
 
 import alexp
-from alexp.estimation.calibrated import EARLY, RATIOS, PriorLedger
+from alexp.estimation.calibrated import EARLY, RATIOS, PriorLedger, Tails
 from alexp.estimation.mixture.mixture import SHAPE
 from alexp.problem.candidates import Choices
 
@@ -135,6 +135,13 @@ def test_a_candidate_far_above_all_others():
         report = run_on(rewards, x, "gaussian", seed=seed, rounds=20, repeats=False).stop_report()
         assert np.isfinite(report.epsilon)
         assert report.epsilon >= 0.0
+
+
+def test_many_candidates_all_expected_far_below():
+    """No mean plus its deviation is above zero, and still the tails together are."""
+    tails = Tails(np.ones(1), np.full((1, 40), -3.0), np.ones((1, 40)), 6.0, 0.0, 10)
+    assert tails.chance(tails.gap(0.05)) == pytest.approx(0.05, rel=1e-3)
+    assert Tails(np.ones(1), np.empty((1, 0)), np.empty((1, 0)), 6.0, 0.0, 10).gap(0.05) == 0.0
 
 
 def barrel(seed):
