@@ -28,6 +28,7 @@ SLOW = (
     "golden/test_processors.py",  # processes that take another processor for theirs
     "parts/test_dask.py",  # processes of a cluster, some of which are killed
     "gpu/*",  # devices on a strict stand-in for a GPU
+    "estimation/test_calibrated.py::test_reports_on_rough_tables*",
     "estimation/test_screen.py",
     "estimation/test_group_lasso_extremes.py",
     "estimation/onepass/test_kernels.py",

@@ -98,7 +98,7 @@ def problem_of(case: Case, seed: int) -> tuple[ModelClass, FloatArray]:
         beyond = np.cos(2.0 * maps["a"][:, 0]) + np.cos(2.0 * maps["b"][:, 1])
         rewards = signal / signal.std() + case.outside * (beyond - beyond.mean()) / beyond.std()
         return ModelClass.from_matrices(maps), rewards / rewards.std()
-    table = load_table(case.table if " " in case.table else str(_file(case.table)))
+    table = load_table(case.table if " " in case.table else str(table_file(case.table)))
     rows = np.sort(rng.permutation(table.n_rows)[:_ROWS])
     scores = table.scores[rows]
     if case.kernels:
@@ -108,7 +108,8 @@ def problem_of(case: Case, seed: int) -> tuple[ModelClass, FloatArray]:
     return models, scores / scores.std()
 
 
-def _file(table: str) -> Path:
+def table_file(table: str) -> Path:
+    """Where a table lies below $ALEXP_TABLES or $ALEXP_BOARD."""
     paths = [Path(os.environ.get(key, "")) / f"{table}.npz" for key in ("ALEXP_TABLES", "ALEXP_BOARD")]
     return next((path for path in paths if path.exists()), paths[0])
 
