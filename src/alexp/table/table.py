@@ -137,6 +137,8 @@ class Table:
             k = lines.header.index(self.result)
             self._lines, (self._measured, _) = without_column(lines, k), measurements(lines, k, self._options)
         self._columns, self._kept, self._remarks = _columns(self._lines, self._options)
+        filled = (one for one in self._columns if one.is_feature and one.values is not None)
+        self.withheld = sorted({row for one in filled for row in one.blanks})  # nobody knows these experiments
         self._descriptions: dict[str, DescribedBy] = {}
         self._memories: dict[str, tuple[Any, str]] = {}  # old campaigns, and their columns of results
 
@@ -447,12 +449,6 @@ class Table:
         import pandas as pd
 
         return FiniteSet(pd.DataFrame({column.name: column.cells for column in self._columns}), withheld=self.withheld)
-
-    @property
-    def withheld(self) -> list[int]:
-        """Candidates with a number that was filled in: nobody knows how to make their experiments."""
-        filled = (one for one in self._columns if one.is_feature and one.values is not None)
-        return sorted({row for one in filled for row in one.blanks})
 
     def models(self, kernels: KernelChoice = AUTO, *, intercept: bool = True) -> ModelClass:
         """The models that the columns and descriptions suggest.
