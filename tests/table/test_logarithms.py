@@ -41,7 +41,8 @@ def test_levels_that_are_equally_spaced_in_the_logarithm_are_taken_there():
 @pytest.mark.parametrize(
     ("values", "chosen"),
     [
-        ([1, 3, 10, 30, 100], True), ([1, 2, 5, 10, 20, 50, 100], True), ([0.1, 1, 10], True), ([16, 32, 64, 128], True),
+        ([1, 3, 10, 30, 100], True), ([1, 2, 5, 10, 20, 50, 100], True), ([0.1, 1, 10], True),
+        ([16, 32, 64, 128], True),
         ([2.5, 5, 10], False), ([60, 80, 100, 120], False), ([90, 105, 120], False), ([1, 2, 3, 5, 8, 13], False),
         ([0, 1, 10, 100], False), ([-1, 1, 10, 100], False), ([1, 1000], False), ([100, 101, 102, 103], False),
         ([1.0, 1.1, 1.21, 1.331], False), (np.random.default_rng(0).uniform(size=5000), False),
@@ -75,7 +76,9 @@ def test_nine_levels_are_nine_different_points():
 @pytest.mark.parametrize("cell", [0.0, -1.0])
 def test_numbers_without_a_logarithm_are_refused_with_the_remedy(cell):
     frame = pd.DataFrame({"x": [0.1, cell, 10.0]})
-    with pytest.raises(FileError, match=r"row 1, column 'x': .* has no logarithm.*replace=\{.*\}.*kinds=\{'x': 'number'\}"):
+    with pytest.raises(
+        FileError, match=r"row 1, column 'x': .* has no logarithm.*replace=\{.*\}.*kinds=\{'x': 'number'\}"
+    ):
         Table.from_frame(frame, kinds={"x": "log"})
     assert Table.from_frame(frame, kinds={"x": "log"}, replace={str(cell): 0.01}).understood["x"].kind == "log"
 

@@ -706,12 +706,20 @@ def _blank_cells(
             cells += [(one, row) for row in one.blanks]
     if not cells:
         return
+    names = {one.name for one, _ in cells}
     listed = [f"{lines.at(order[row])}, column {one.name!r}: the cell is blank\n" for one, row in cells[:MOST_LISTED]]
     more = f"and {len(cells) - MOST_LISTED} more\n" if len(cells) > MOST_LISTED else ""
     drop: list[Part] = [Remedy("missing", "drop"), " (leaves out these candidates), "] if of_table else []
     never = ", and proposes such a candidate only where `available` names it" if of_table else ""
+    many = [
+        one for one in columns if one.values is not None and one.name in names and 5 * len(one.blanks) > len(one.cells)
+    ]
+    results: list[Part] = []
+    for one in many if of_table and options.reward is None else []:
+        results += [Remedy("reward", one.name), " (if this column has the results), "]
     yield FileError(
         "".join([*listed, more]) + "fill them in, or say what to do: ",
+        *results,
         *drop,
         Remedy("missing", "median"),
         f" (fills in numbers{never}) or ",
