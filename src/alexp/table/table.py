@@ -310,7 +310,7 @@ class Table:
             order, matched = _match(lines, k, target.cells), f"matched by {key!r}"
             component = target.name if target.kind in ("words", "SMILES") else None
         places = [k for k, title in enumerate(lines.header) if title != key]
-        columns, found = _understand_all(lines, places, options)
+        columns, found = _understand_all(lines, places, options, of_table=False)
         columns = [column.taken(order) for column in columns]
         all_or_error([*found, *_blank_cells(lines, columns, options, order, of_table=False)])
         used = _without_blanks(columns, options)
@@ -640,15 +640,19 @@ def _columns(lines: Lines, options: Options) -> tuple[list[Column], list[int], l
     return [*named, *columns], kept, remarks
 
 
-def _understand_all(lines: Lines, places: Sequence[int], options: Options) -> tuple[list[Column], list[FileError]]:
-    """The columns, and the errors of those that are in doubt."""
+def _understand_all(
+    lines: Lines, places: Sequence[int], options: Options, of_table: bool = True
+) -> tuple[list[Column], list[FileError]]:
+    """The columns, and the errors of those that are in doubt; of a table, they may be the results."""
     columns, own, found = list[Column](), list[int](), list[FileError]()
     for k in places:
         try:
             columns.append(understand(lines, k, options))
             own.append(k)
         except FileError as error:
-            found.append(error)
+            name, n = lines.header[k], sum(row[k] is None for _, row in lines.rows)
+            is_known = not of_table or name in options.kinds or options.names_blanks(name)
+            found.append(error if is_known or 2 * n <= len(lines.rows) else _mostly_blank(lines, name, n, options))
     try:
         check_points(lines, columns, own, options)
     except FileError as error:
@@ -678,7 +682,7 @@ def _blank_cells(
         if not n or n == len(one.cells) or options.kinds.get(one.name) == "label":
             continue
         if of_table and 2 * n > len(one.cells) and how != "leave out" and not options.names_blanks(one.name):
-            yield _mostly_blank(lines, one, options)
+            yield _mostly_blank(lines, one.name, n, options)
         elif how == "drop" and not of_table:
             yield FileError(
                 f"{lines.path}: missing='drop' is for the table itself; blank cells of a description can be filled (",
@@ -728,20 +732,18 @@ def _blank_cells(
     )
 
 
-def _mostly_blank(lines: Lines, column: Column, options: Options) -> FileError:
-    """The error for a column that may be that of the results."""
-    name, n = column.name, len(column.blanks)
-    alone: Missing = "drop" if column.kind == "SMILES" else "median"
-    is_result: list[Part] = (
-        ["if it has the results, say ", Remedy("reward", name), "; "] if options.reward is None else []
-    )
+def _mostly_blank(lines: Lines, name: str, n: int, options: Options) -> FileError:
+    """The error for a column that may be that of the results, for n of its cells are blank."""
+    is_result: list[Part] = []
+    if options.reward is None:
+        is_result += ["if it has the results, say ", Remedy("reward", name), "; "]
     return FileError(
-        f"{lines.path}, column {name!r}: {n} of {len(column.cells)} cells are blank; ",
+        f"{lines.path}, column {name!r}: {n} of {len(lines.rows)} cells are blank; ",
         *is_result,
         "if models do not need it, leave it out: ",
         Remedy("ignore", [name]),
         "; otherwise say what to do with the blank cells of this column: ",
-        Remedy("missing", {name: alone}),
+        Remedy("missing", {name: "drop" if "smiles" in name.lower() else "median"}),
     )
 
 
