@@ -26,6 +26,7 @@ from alexp.table.columns import (
     MOST_LISTED,
     MOST_WORDS,
     OTHERS,
+    REWARD,
     Column,
     Kind,
     Missing,
@@ -55,7 +56,6 @@ from alexp.table.encoding import (
 from alexp.table.files import Dialect, FileError, Lines, column_lines, frame_lines, text_of
 from alexp.table.numbers import Decimal, written
 from alexp.table.remedies import OPEN, Part, Remedy, Words, all_or_error, in_python, worded
-from alexp.table.results import REWARD, measurements, without_column
 from alexp.table.understood import Understood, UnderstoodColumn
 
 if TYPE_CHECKING:
@@ -134,6 +134,8 @@ class Table:
         self._whole, self._lines, self._measured = lines, lines, list[tuple[int, float]]()
         self.result = self._options.reward
         if self.result is not None:
+            from alexp.table.results import measurements, without_column
+
             k = lines.header.index(self.result)
             self._lines, (self._measured, _) = without_column(lines, k), measurements(lines, k, self._options)
         self._columns, self._kept, self._remarks = _columns(self._lines, self._options)
