@@ -23,7 +23,7 @@ def test_all_problems_are_named_in_one_run(tmp_path):
     with pytest.raises(FileError) as error:
         Table.read(tmp_path / "messy.csv")
     said = str(error.value).replace(str(tmp_path / "messy.csv"), "messy.csv")
-    assert said.startswith("4 problems:\n- messy.csv, line 1: only one of 6 columns has a name")
+    assert said.startswith("messy.csv: 4 problems:\n- messy.csv, line 1: only one of 6 columns has a name")
     for part in ("header=2", "'01.03.2026' is a date", "ignore=['Datum']", "9 of 10 cells are blank",
                  "reward='Ausbeute (%)'", "line 6, column 'Loading': the cell is blank", "missing='drop'"):  # fmt: skip
         assert part in said
@@ -59,6 +59,12 @@ def test_problems_of_a_workbook_are_named_at_once(tmp_path):
     assert len(error.value.each) == 5
     for part in ("header=2", "skip=[3]", "skip=[7]", "ignore=['made']", "replace={'tar': ''}"):
         assert part in str(error.value)
+
+
+def test_a_remedy_that_leaves_no_line_is_no_further_problem():
+    with pytest.raises(FileError) as error:
+        Table.from_bytes(b"a,b\n1\n", "t.csv")
+    assert str(error.value).startswith("t.csv, line 2: 1 cells, but the header has 2")
 
 
 def test_one_problem_is_said_alone():

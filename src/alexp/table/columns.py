@@ -572,7 +572,7 @@ def check_points(lines: Lines, columns: Sequence[Column], places: Sequence[int],
         if found.open is not None and found.point is None and options.decimal_of(column.name) is None:
             doubts.append(in_doubt(lines, k, found.open, texts[found.open]))
     if commas or not sure:
-        all_or_error(doubts)
+        all_or_error(doubts, lines.path)
 
 
 def _pair(texts: list[str]) -> dict[str, int] | None:

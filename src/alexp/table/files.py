@@ -23,7 +23,7 @@ from xml.etree import ElementTree
 
 from alexp.common.cells import from_csv
 from alexp.common.extras import require
-from alexp.table.remedies import FileError as FileError, Remedy
+from alexp.table.remedies import EmptyFileError, FileError as FileError, Remedy
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -517,7 +517,7 @@ def _named(
     skipped = set(skip)
     rows = [rows[0], *((line, row) for line, row in rows[1:] if line not in skipped)] if rows else rows
     if len(rows) < 2:
-        raise FileError(f"{path} must have a header and at least one line")
+        raise EmptyFileError(f"{path} must have a header and at least one line")
     first, titles = rows[0]
     names = [" ".join(text_of(cell).split()) for cell in titles]
     width = len(names)

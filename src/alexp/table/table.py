@@ -55,7 +55,7 @@ from alexp.table.encoding import (
 )
 from alexp.table.files import Dialect, FileError, Lines, column_lines, frame_lines, text_of
 from alexp.table.numbers import Decimal, written
-from alexp.table.remedies import OPEN, Part, Remedy, Words, all_or_error, in_python, worded
+from alexp.table.remedies import OPEN, EmptyFileError, Part, Remedy, Words, all_or_error, in_python, worded
 from alexp.table.understood import Understood, UnderstoodColumn
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ class Table:
             try:
                 table = cls(supposed.lines(data, path), supposed)
             except FileError as error:
-                found += error.each
+                found += [] if found and isinstance(error, EmptyFileError) else error.each
                 if not error.assuming or len(found) > _MOST_PROBLEMS:
                     break
                 supposed = supposed.supposing(error.assuming)
@@ -220,7 +220,7 @@ class Table:
                 if not found:
                     return table
                 break
-        raise FileError.joined(found)
+        raise FileError.joined(found, path)
 
     # -- descriptions --------------------------------------------------------------------------------------------
 
@@ -314,7 +314,7 @@ class Table:
         places = [k for k, title in enumerate(lines.header) if title != key]
         columns, found = _understand_all(lines, places, options, of_table=False)
         columns = [column.taken(order) for column in columns]
-        all_or_error([*found, *_blank_cells(lines, columns, options, order, of_table=False)])
+        all_or_error([*found, *_blank_cells(lines, columns, options, order, of_table=False)], lines.path)
         used = _without_blanks(columns, options)
         return DescribedBy(matched, None, tuple(used), component, lines, options)
 
@@ -618,7 +618,7 @@ def _columns(lines: Lines, options: Options) -> tuple[list[Column], list[int], l
     except FileError as error:
         found.append(error)
     everything = list(range(len(lines.rows)))
-    all_or_error([*_reserved(lines), *found, *_blank_cells(lines, columns, options, everything)])
+    all_or_error([*_reserved(lines), *found, *_blank_cells(lines, columns, options, everything)], lines.path)
     drops = [one for one in columns if one.is_feature and one.blanks and options.missing_of(one.name) == "drop"]
     blank = {row for column in drops for row in column.blanks}
     kept, remarks = everything, list[Remark](lines.remarks)
