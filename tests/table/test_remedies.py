@@ -90,3 +90,11 @@ def test_words_of_the_doors():
     open_one = remedies.Remedy("replace", {"<5": remedies.OPEN})
     assert remedies.in_python(open_one) == "replace={'<5': ...}"
     assert remedies.on_the_command_line(open_one) == "--replace '<5=...'"
+
+
+def test_lines_with_too_few_cells_are_one_problem():
+    lines = ["a;b", *(f"{k};{k * k}" if k % 3 else "a note" for k in range(1, 40))]
+    with pytest.raises(FileError) as error:
+        Table.from_bytes("\n".join(lines), "t.csv")
+    assert len(error.value.each) == 1
+    assert "skip=[4, 7, 10," in str(error.value)

@@ -67,7 +67,7 @@ _IDS = {"id", "name", "names", "compound", "candidate", "entry", "sample", "expe
         "no", "no.", "nr", "nr.", "#", "number", "label", "well", "vial", "molecule"}  # fmt: skip
 _SUMMARIES = {"total", "sum", "mean", "average", "median", "std", "sd", "rsd", "stdev", "std dev", "summe", "gesamt",
               "mittelwert", "stabw", "standardabweichung", "somme", "moyenne", "totale", "media"}  # fmt: skip
-_MOST_PROBLEMS = 20  # after which a file is not looked at further
+_MOST_READINGS = 6  # of one file, to find all of its problems
 _MOST_SUMMARIES = 6  # lines at the end that may be such
 _RESERVED = ("trial", REWARD)  # columns of files of results
 _MOST_LOOKED_AT = 50  # lines that tell whether the first is one of names or units
@@ -208,12 +208,12 @@ class Table:
     def _of_file(cls, data: bytes | str, path: Path | str, options: Options) -> Table:
         """The table of a file, or an error with all problems: after one of its lines, it is read as its remedy says."""
         found, supposed = list[FileError](), options
-        while True:
+        for _ in range(_MOST_READINGS):
             try:
                 table = cls(supposed.lines(data, path), supposed)
             except FileError as error:
                 found += [] if found and isinstance(error, EmptyFileError) else error.each
-                if not error.assuming or len(found) > _MOST_PROBLEMS:
+                if not error.assuming:
                     break
                 supposed = supposed.supposing(error.assuming)
             else:
@@ -735,9 +735,9 @@ def _blank_cells(
 
 
 def _mostly_blank(lines: Lines, name: str, n: int, options: Options) -> FileError:
-    """The error for a column that may be that of the results, for n of its cells are blank."""
-    is_result: list[Part] = []
-    if options.reward is None:
+    """The error for a column of which n cells are blank; it may be that of the results if it has a number."""
+    is_result, k = list[Part](), lines.header.index(name)
+    if options.reward is None and any(_looks_numeric(row[k]) for _, row in lines.rows):
         is_result += ["if it has the results, say ", Remedy("reward", name), "; "]
     return FileError(
         f"{lines.path}, column {name!r}: {n} of {len(lines.rows)} cells are blank; ",
