@@ -116,7 +116,7 @@ class Client:
         reading
             Keywords of `alexp.Table.read`, such as `{"missing": "drop", "kinds": {"lot": "words"}}`; see `preview`.
         memory, reward
-            Results of old campaigns by name, DataFrames or files; see `Table.with_memory`. The column of results, in them
+            Results of old campaigns by name, DataFrames or files; see `Table.with_memory`. The column of results, there
             and in the table, where they count as measured.
         algorithm, direction, objectives, cost, budget, repeats, expired, random_state, load_if_exists, settings
             As for `alexp.create_study`; settings are JSON data, such as `noise_std=0.1`.
