@@ -26,6 +26,7 @@ SLOW = (
     "study/test_report.py",
     "table/test_files.py::test_fifty_megabytes*",
     "golden/test_processors.py",  # processes that take another processor for theirs
+    "table/test_logarithms.py::test_the_default_reading*",
     "parts/test_dask.py",  # processes of a cluster, some of which are killed
     "gpu/*",  # devices on a strict stand-in for a GPU
     "estimation/test_calibrated.py::test_reports_on_rough_tables*",

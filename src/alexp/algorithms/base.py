@@ -76,6 +76,7 @@ from alexp.problem.domains import (
     FiniteSet,
     check_available,
     domain_from_dict,
+    not_withheld,
 )
 from alexp.problem.models import ModelClass
 from alexp.problem.objectives import Measurements, Objectives, Reward, Value, first_of
@@ -116,8 +117,8 @@ Noise = Literal["gaussian"]
 # Names for studies and extensions: public, and left out of `dir(algorithm)`, which shows what a user calls.
 _NOT_LISTED = frozenset(
     """adopt amend_all amended ask_offers asks_matter certifies check_amend check_arm check_ask check_campaigns
-    check_candidates check_fail check_observation check_offers check_retract check_reward check_rewards check_tell
-    choosable computes_on_device decides_on default_rule depends_on entries enumerates example fresh narrowed
+    check_candidates check_fail check_observation check_offers check_results check_retract check_reward check_rewards
+    check_tell choosable computes_on_device decides_on default_rule depends_on entries enumerates example fresh narrowed
     needs_ball needs_columns needs_table not_certified of_first_objective plate_limits plays_balls registry resume
     ridges_per_model settings settings_absent settings_kept state stored_arguments suspect_observations suspects
     take_candidates take_failure take_in take_observation take_trial weights_mean withdrawal within_range""".split()  # noqa: SIM905
@@ -524,7 +525,8 @@ class Algorithm(Guarded, ABC):
 
         No candidate is proposed while a trial of it is pending, from this list or an earlier ask, unless all have one;
         with `repeats=False` none that has been measured either. `available` restricts the choice to some candidates, by
-        index, boolean mask, or, where candidates are texts, by name.
+        index, boolean mask, or, where candidates are texts, by name. Candidates of a table with a number that was
+        filled in are proposed only where `available` names them.
 
         Where candidates have named columns, `where` restricts it by a condition, such as "temperature <= 105 and
         solvent != 'DMF'"; `at_most` says how many of the n actions may share a value of a column, and `together` names
@@ -706,7 +708,10 @@ class Algorithm(Guarded, ABC):
         order. A word that no candidate had before is one more: in models of components as far from every other as these
         are from each other. The run is repeated with the new candidates, as for `amend`.
         """
-        return self.take_candidates(self.check_candidates(table))
+        added = self.take_candidates(self.check_candidates(table))
+        for one in self.check_results(table, added[0]):
+            self.take_observation(*one)
+        return added
 
     def learn_from(self, campaigns: Mapping[str, Any], reward: str = "reward") -> None:
         """Learn from old campaigns, {name: results}: each gets further models behind those there are.
@@ -1064,6 +1069,7 @@ class Algorithm(Guarded, ABC):
         if self.repeats:
             return ValueError(f"every {whose} has failed; allow others, or amend or retract a failure")
         failed = ", has failed" if self._log.failed else ""
+        failed += ", has a number that was filled in" if not_withheld(self.domain) is not None else ""
         if left == 0:
             return ValueError(
                 f"every {whose} has been measured{failed} or is pending; tell or abandon what is pending, allow more, "
@@ -1104,7 +1110,7 @@ class Algorithm(Guarded, ABC):
             if left_out.size or not self.repeats:
                 return left_out
             allowed = np.arange(n)  # every candidate has a pending trial
-        found = self._not_failed(allowed)
+        found = self._not_failed(not_withheld(self.domain) if allowed is None else allowed)
         left = np.arange(n) if found is None or isinstance(found, AllBut) else found
         if not self.repeats:
             closed = np.zeros(n, dtype=bool)
@@ -1282,7 +1288,10 @@ class Algorithm(Guarded, ABC):
                 offer = points_offer(self._peak()[None])
             round_ = self._open_offer(offer, wait=False)
         else:
-            allowed = self._not_failed(check_available(available, self.domain))
+            known = check_available(available, self.domain)
+            if known is None and (left := not_withheld(self.domain)) is not None:
+                known = np.union1d(left, self._log.told_candidates())
+            allowed = self._not_failed(known)
             if allowed is not None and not allowed.size:
                 raise ValueError("every candidate that is available has failed, so that none can be recommended")
             offer, round_ = None, self._everything if allowed is None else self._listed.round(allowed)
@@ -1523,6 +1532,25 @@ class Algorithm(Guarded, ABC):
             raise ValueError(f"index must be below the number of candidates ({self.domain.n_candidates}), got {index}")
         return ExternalObservation(int(index), self.check_reward(reward))
 
+    def check_results(self, table: Table, first: int = 0) -> list[ExternalObservation]:
+        """What is measured already, in the column of results of a table, or the error that taking it in would raise.
+
+        `first` is the number of its first candidate.
+        """
+        if table.result is not None and self._log.objectives:
+            listed = ", ".join(map(repr, self._log.objectives))
+            raise ValueError(
+                f"reward={table.result!r} names one column of results, and the objectives {listed} are measured; leave "
+                f"that column out: ignore=[{table.result!r}]"
+            )
+        found = []
+        for index, reward in table.results:
+            try:
+                found.append(self.check_observation(first + index, reward))
+            except ValueError as error:
+                raise ValueError(f"{table.called(index)}, column {table.result!r}: {error}") from None
+        return found
+
     def _position_in(self, offer: Offer, index: int | str) -> int:
         """Position of the candidate that was played in a round."""
         if offer.is_whole:
@@ -1616,6 +1644,8 @@ class Algorithm(Guarded, ABC):
 
     def check_candidates(self, table: Table) -> Arrivals:
         """What `add_candidates` would add, or the error it would raise; changes nothing."""
+        for _, reward in table.results if isinstance(table, Table) else ():
+            self.check_reward(reward)
         return arriving(self.models, self.domain, table)
 
     def check_campaigns(self, campaigns: Mapping[str, Any], reward: str = "reward") -> Arrivals:

@@ -92,7 +92,7 @@ def create(
     sheet: Sheet = None,
     kind: KindOf = None,
     ignore: Ignore = None,
-    missing: Missing = "refuse",
+    missing: Missing = None,
     decimal: DecimalSign = None,
     replace: Replace = None,
     header: HeaderLine = None,
@@ -100,7 +100,10 @@ def create(
     memory: Annotated[
         list[str] | None, typer.Option(help="NAME=FILE, results of an old campaign with columns of the table; repeat.")
     ] = None,
-    reward: RewardColumn = "reward",
+    reward: Annotated[
+        str | None,
+        typer.Option(help="Column of results, here and in old campaigns; what is filled in counts as measured."),
+    ] = None,
     preview: Annotated[bool, typer.Option("--preview", help="Say what the columns are, and make nothing.")] = False,
     noise_std: Annotated[float | None, typer.Option(help="Standard deviation of the noise, if it is known.")] = None,
     reward_bound: Annotated[
@@ -148,9 +151,10 @@ def create(
     from alexp.study import create_study
     from alexp.study.declared import kernels_from_words
 
-    table = read_table(candidates, features, id, sheet, kind, ignore, missing, decimal, replace, header, skip)
-    table = table.with_memory(pairs(memory, "--memory"), reward) if memory else table
-    for line in shown(table.understood):
+    reading = (id, sheet, kind, ignore, missing, decimal, replace, header, skip)
+    table = read_table(candidates, features, *reading, reward, reward_elsewhere=bool(memory))
+    table = table.with_memory(pairs(memory, "--memory"), reward or "reward") if memory else table
+    for line in shown(table):
         typer.echo(line)
     if preview:
         return
@@ -183,6 +187,8 @@ def create(
     of = ", ".join(f"{key} ({values.shape[1]} features)" for key, values in table.features().items())
     where, n = study.storage.describe(), table.n_candidates
     typer.echo(printable(f"created {name!r} in {where}: {n} candidates; {models.n_models} models of {of}"))
+    if table.results:
+        typer.echo(f"added {len(table.results)} results that the table has")
 
 
 @app.command()
@@ -192,6 +198,7 @@ def ask(
     out: Out = None,
     repeats: Annotated[bool, typer.Option(help="Let a candidate come twice in a list.")] = False,
     new: Annotated[bool, typer.Option(help="Only candidates that were never asked for nor measured.")] = False,
+    available: Annotated[list[str] | None, typer.Option(help="Only this candidate, by its name; repeat.")] = None,
     where: Annotated[
         str | None,
         typer.Option(help="Only candidates that meet a condition: \"celsius <= 105 and base != 'KOAc'\"."),
@@ -224,7 +231,7 @@ def ask(
         check_map(study, plate_map, n)
         trials = study.ask(
             n,
-            available=_unseen(study) if new else None,
+            available=_named(study, available, new),
             distinct=not repeats,
             key=None if plate_map is None else new_key(),  # expired trials have wells on another plate
             lease=lease,
@@ -374,7 +381,7 @@ def add(
     candidates: Annotated[Path, typer.Argument(help="CSV, .xlsx or Parquet file with the columns of the first table.")],
     features: FeatureFiles = None,
     sheet: Sheet = None,
-    missing: Missing = "refuse",
+    missing: Missing = None,
     decimal: DecimalSign = None,
     replace: Replace = None,
     header: HeaderLine = None,
@@ -392,8 +399,8 @@ def add(
     with _opened(name, storage, worker) as study:
         problem = study.algorithm.models, study.algorithm.domain
         known = stated_kinds(*problem)
-        read = (sheet, known["kinds"], None, missing, decimal, replace, header, skip)
-        table = read_table(candidates, features, known["id"], *read)
+        read = (sheet, known["kinds"], None, missing, decimal, replace, header, skip, study.result_column)
+        table = read_table(candidates, features, known["id"], *read, reward_elsewhere=True)
         if preview:
             study.refresh().check_candidates(table)
         else:
@@ -762,9 +769,24 @@ def _statements(study: Study) -> Iterator[str]:
             yield f"models: not checked: {error}"
 
 
+def _named(study: Study, available: Sequence[str] | None, new: bool) -> list[int] | None:
+    """The candidates that may be asked for, by number; None for all."""
+    if available and new:
+        raise ValueError("--new and --available cannot be combined; name the candidates with --available alone")
+    if not available:
+        return _unseen(study) if new else None
+    named = getattr(study.algorithm.domain, "named", None)
+    if named is None:
+        raise ValueError("--available names candidates of a table, and these have no names")
+    return [named(name) for name in available]
+
+
 def _unseen(study: Study) -> list[int]:
-    seen = set(study.algorithm.log.index)
-    unseen = [index for index in range(study.algorithm.domain.n_candidates) if index not in seen]
+    from alexp.problem.domains import FiniteSet
+
+    seen, domain = set(study.algorithm.log.index), study.algorithm.domain
+    seen |= set(domain.withheld.tolist() if isinstance(domain, FiniteSet) else [])
+    unseen = [index for index in range(domain.n_candidates) if index not in seen]
     if not unseen:
         raise ValueError("every candidate has been asked for or measured; drop --new")
     return unseen

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import signature
 from pathlib import Path
+from typing import TypeVar
 
 from sqlalchemy.engine import URL, Connection
 
@@ -37,6 +38,7 @@ from alexp.study.records import StudyRow
 from alexp.study.storage import DEFAULT, Storage
 from alexp.study.study import Study
 from alexp.study.view import StudySummary
+from alexp.table.arrivals import as_first_read
 from alexp.table.posed import posed
 from alexp.table.table import Table
 
@@ -64,6 +66,7 @@ def create_study(
     ----------
     models, domain
         The problem: a `Table` alone, a `Table` as domain with models of your own, or models and another domain.
+        What a `Table` has in its column of results (`Table.read(path, reward=...)`) is taken in as observations.
         Built-in families, matrices, plain tables and arms are stored with the study; code and objects of your own are
         not, and must be passed to `load_study` again. A study has its own list of `Arms`, to which `Study.add_arm`
         adds.
@@ -100,20 +103,24 @@ def create_study(
     if models is None or (domain is None and not isinstance(models, Table)):
         missing = "models" if models is None else "domain"
         raise ValueError(f"a new study needs a Table, or both models and domain; {missing} is missing")
-    models, domain, is_table = posed(models, domain)
+    if known is not None:
+        models, domain = _as_first_read(where, known, models), _as_first_read(where, known, domain)
+    models, domain, table = posed(models, domain)
     _check_sized(models)
     domain, seed = problem.private_copy(domain), Streams(random_state).entropy
     stored = {} if known is None else json.loads(known.settings)
-    settings["repeats"] = stored.get("repeats", not is_table) if repeats is None else repeats
+    settings["repeats"] = stored.get("repeats", table is None) if repeats is None else repeats
     if issubclass(kind, EvidenceMixture) and "goal" not in settings:
-        improves = is_table or "objectives" in settings or ("cost" in settings and not models.is_contextual)
+        improves = table is not None or "objectives" in settings or ("cost" in settings and not models.is_contextual)
         settings["goal"] = stored.get("goal", "best" if improves else "sum")
     if known is not None and known.algorithm == kind.name:
         own = kind.stored_arguments({key: stored[key] for key in kind.settings_kept if key in stored}, settings)
         settings |= {key: own[key] for key in kind.settings_kept if key in own}
     construct: Callable[..., Algorithm] = kind
     new = construct(models, problem.private_copy(domain), direction=direction, random_state=seed, **settings)
-    draft = _draft(new)
+    if table is not None:
+        new.check_results(table)  # raises before anything is stored
+    draft = _draft(new, table)
     where.prepare()
     row = None
     try:
@@ -134,12 +141,18 @@ def create_study(
             )
         _check_agreement(row, new, None if random_state is None else seed, expired)
         more = {key: settings[key] for key in settings.keys() - {"repeats", "goal"}}  # these two are stored
-        return _open(where, row, models, domain, more)
+        study = _open(where, row, models, domain, more)
+        if table is not None and table.results and not any(study.counts.values()):  # its creation was interrupted
+            study.take_results(table)
+        return study
 
     def make() -> Algorithm:
         return construct(models, problem.private_copy(domain), direction=direction, random_state=seed, **settings)
 
-    return Study(where, row, make, first=new)
+    study = Study(where, row, make, new, draft.described.get("table"))
+    if table is not None and table.results:
+        study.take_results(table)
+    return study
 
 
 def load_study(
@@ -192,6 +205,19 @@ def _check_sized(models: ModelClass) -> None:
             "Combinations are in parts: use EvidenceMixture(models, domain) and keep its to_dict(), which "
             "EvidenceMixture.from_dict(state, models=models, domain=domain) continues"
         )
+
+
+_Part = TypeVar("_Part")
+
+
+def _as_first_read(where: Storage, row: StudyRow, part: _Part) -> _Part | Table:
+    """A table for a study that exists, read as it was then; anything else as it is."""
+    if not isinstance(part, Table):
+        return part
+    with where.reading() as connection:
+        stored: Problem = problem.decode(connection, row.id, row.problem)
+    encoding = (stored["models"] or {}).get("encoding")
+    return as_first_read(part, encoding, (stored["domain"] or {}).get("withheld", ()))
 
 
 def _find_after_loss(where: Storage, name: str, lost: StorageError) -> StudyRow | None:
@@ -257,9 +283,9 @@ class _Draft:
     probe: Probe
 
 
-def _draft(algorithm: Algorithm) -> _Draft:
+def _draft(algorithm: Algorithm, table: Table | None) -> _Draft:
     saved = algorithm.to_dict(problem=False)
-    described, probe = problem.describe(algorithm.models, algorithm.domain), problem.probe(algorithm)
+    described, probe = problem.describe(algorithm.models, algorithm.domain, table), problem.probe(algorithm)
     return _Draft(algorithm.name, json.dumps(saved["settings"]), saved["entropy"], described, probe)
 
 
@@ -280,7 +306,7 @@ def _open(where: Storage, row: StudyRow, models: ModelClass | None, domain: Doma
         make = _maker(row, models, domain, settings)
         first = make()
         problem.check_probe(probe, first, row.name)
-    return Study(where, row, make, first)
+    return Study(where, row, make, first, stored.get("table"))
 
 
 def _maker(row: StudyRow, models: ModelClass, domain: Domain, settings: State) -> Callable[[], Algorithm]:

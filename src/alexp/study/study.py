@@ -9,7 +9,7 @@ from functools import partial
 from importlib import import_module
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, Self, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, Self, TypedDict, Unpack, cast, overload
 
 import numpy as np
 
@@ -58,11 +58,14 @@ from alexp.study.leases import (
     check_lease,
 )
 from alexp.study.logbook import LogCache, describe, same_call, same_rewards
+from alexp.study.problem import Origin
 from alexp.study.records import StudyRow
 from alexp.study.replay import Replica, as_stored, offer_from, recordable
 from alexp.study.storage import Storage
 from alexp.study.view import Counts, Explanation, HeldTrial, Standing, StudyView, TellCounts
 from alexp.study.viewing import Identity, ViewOptions, counts, explanation, make_view
+from alexp.table.columns import REWARD
+from alexp.table.files import Dialect
 from alexp.table.table import Table
 
 if TYPE_CHECKING:
@@ -109,10 +112,25 @@ class Study:
 
     Views, reports, tables and certificates are computed from a second copy of the algorithm, which is read from the
     database when it is first needed: other threads ask and tell meanwhile.
+
+    Attributes
+    ----------
+    result_column : the name of the column of results in files: that of the table that the study began with, if it was
+        stated there, otherwise "reward". Where several objectives are measured, files have their names instead.
+    dialect : how the file of that table is written; commas and points where there is none.
     """
 
-    def __init__(self, storage: Storage, row: StudyRow, make: Callable[[], Algorithm], first: Algorithm) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        row: StudyRow,
+        make: Callable[[], Algorithm],
+        first: Algorithm,
+        origin: Origin | None = None,
+    ) -> None:
         self.name, self.created_at, self.library, self.storage = row.name, row.created_at, row.library, storage
+        self.result_column = (None if origin is None else origin["result"]) or REWARD
+        self.dialect = Dialect() if origin is None else Dialect(**cast("dict[str, Any]", origin["dialect"]))
         self._id, self._is_contextual = row.id, first.is_contextual
         self.when_expired: WhenExpired = "abandon" if row.when_expired == "abandon" else "offer"
         made = [first]
@@ -129,7 +147,8 @@ class Study:
         self._last_view: tuple[Replica, ViewOptions, dict[int, Lease], StudyView] | None = None
 
     def __dir__(self) -> list[str]:
-        return sorted(set(super().__dir__()) - {"counting", "explanation", "refresh"})  # for the service and the shell
+        ours = {"counting", "explanation", "refresh", "take_results"}  # for the service and the shell
+        return sorted(set(super().__dir__()) - ours)
 
     # -- asking ------------------------------------------------------------------------------------------------
 
@@ -177,8 +196,9 @@ class Study:
         """Propose an action, or a list of `n`, for instance a plate.
 
         `available` restricts the choice to some candidates, by index, boolean mask or, where candidates are texts, by
-        name. No candidate is proposed while another worker measures it, unless there is no other; with `distinct` it
-        is an error if one list would need the same candidate twice.
+        name. Candidates of a table with a number that was filled in are proposed only where it names them. No candidate
+        is proposed while another worker measures it, unless there is no other; with `distinct` it is an error if one
+        list would need the same candidate twice.
 
         Where candidates have named columns, `where` is a condition that they must meet, `at_most` says how many of the
         n trials may share a value of a column, and `together` names columns with one value for all n. The latter two
@@ -278,6 +298,10 @@ class Study:
 
         return self._store_observations(make, key, sure)
 
+    def take_results(self, table: Table, first: int = 0, key: str | None = None) -> list[Trial]:
+        """Add what is measured already, in the column of results of a table; `first` is its first candidate."""
+        return self._store_observations(lambda algorithm: algorithm.check_results(table, first), key, True)
+
     def _store_observations(
         self, make: Callable[[Algorithm], list[ExternalObservation]], key: str | None, sure: bool
     ) -> list[Trial]:
@@ -317,7 +341,8 @@ class Study:
         """Add the candidates of a table to a study of a table, for all its workers, and return their numbers.
 
         They must have the columns and descriptions of the first, and ids of their own; see
-        `Algorithm.add_candidates`. Later asks may propose them.
+        `Algorithm.add_candidates`. Later asks may propose them. Results of them are taken in, where `Table.read` was
+        told their column.
         """
         _, events = self._follower.act(
             lambda replica: replica.check_candidates(table),
@@ -328,6 +353,8 @@ class Study:
         cells, first = next(iter(detail_of(events[0])["added"]["cells"].values())), events[0].candidate
         if first is None or (key is not None and list(map(str, cells)) != table.names):
             raise ValueError(f"key {key!r} was used before, for other candidates; another call needs another key")
+        if table.results:
+            self.take_results(table, first, None if key is None else f"{key}: results")
         return list(range(first, first + len(cells)))
 
     def learn_from(self, campaigns: Mapping[str, Any], reward: str = "reward", key: str | None = None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from typing import Any, cast
 
@@ -13,7 +14,7 @@ from alexp.common.validation import did_you_mean
 from alexp.common.warning import caution
 from alexp.problem.domains import Domain, FiniteSet
 from alexp.problem.models import ModelClass
-from alexp.table.columns import Column, Options, Reading
+from alexp.table.columns import NUMERIC, Column, Options, Reading
 from alexp.table.encoding import (
     Arrivals,
     DescribedColumns,
@@ -25,6 +26,7 @@ from alexp.table.encoding import (
     stored_feature,
 )
 from alexp.table.files import FileError
+from alexp.table.remedies import Remedy, worded
 from alexp.table.table import DescribedBy, Table
 from alexp.table.understood import Understood, UnderstoodColumn
 
@@ -95,6 +97,8 @@ def arriving(models: ModelClass, domain: Domain, table: Table) -> Arrivals:
         }
     _say_what_is_new(new, encoding, fresh, columns, domain)
     arrivals: Arrivals = {"cells": cells, "features": dict(features), "encoding": out}
+    if new.withheld:
+        arrivals["withheld"] = new.withheld
     if memories := encoding.get("memories"):
         from alexp.table.memory import expected, without_memories
 
@@ -103,6 +107,32 @@ def arriving(models: ModelClass, domain: Domain, table: Table) -> Arrivals:
         for name, campaign in memories.items():
             arrivals["features"][name] = expected(*larger, campaign)[domain.n_candidates :, None]
     return arrivals
+
+
+def as_first_read(table: Table, encoding: Encoding | None, withheld: Sequence[int]) -> Table:
+    """The table of a study that exists, read as it was then: what columns are taken for may differ between versions.
+
+    `withheld` are the candidates that are proposed only where they are named. Without an encoding the models are the
+    caller's.
+    """
+    if encoding is None:
+        out = copy(table)
+        out.__dict__.pop("domain", None)
+        out.withheld = list(withheld)
+        return out
+    named = {str(column["name"]): column["kind"] for column in encoding["columns"]}
+    now = {column.name: column.kind for column in table._columns}
+    if now.keys() != named.keys() or (now == named and list(withheld) == table.withheld):
+        return table
+    id = next((name for name, kind in named.items() if kind == "id"), None)
+    kinds = {name: cast(Any, kind) for name, kind in named.items() if kind != "id"}
+    out = _read_alike(table, encoding, {"id": id, "kinds": kinds})
+    for name, described in table._descriptions.items():
+        found = out._own(name, [one.name for one in described.columns]) if described.is_own else out._descriptions[name]
+        out._descriptions[name] = found
+    out._descriptions = {name: out._descriptions[name] for name in table._descriptions}
+    out._memories, out.withheld = table._memories, list(withheld)
+    return out
 
 
 def understood(models: ModelClass, domain: Domain, table: Table) -> Understood:
@@ -118,10 +148,10 @@ def understood(models: ModelClass, domain: Domain, table: Table) -> Understood:
             becomes = f"words, new here: {_some(fresh)}" if fresh else "words, all known"
         elif column.name in constant:
             becomes = "left out, as at first"
-        elif column.kind == "number":
-            becomes = replace(column, blanks=[0]).becomes  # whether or not they are all the same
+        elif column.kind in NUMERIC:
+            becomes = worded(replace(column, blanks=[0]).becomes)  # whether or not they are all the same
         else:
-            becomes = column.becomes if column.kind in ("id", "label") else "as at first"
+            becomes = worded(column.becomes) if column.kind in ("id", "label") else "as at first"
         lines.append(UnderstoodColumn(column.name, column.kind, column.example, becomes))
     return replace(table.understood, columns=tuple(lines))
 
@@ -162,12 +192,13 @@ def _read_alike(table: Table, encoding: Encoding, stated: Reading) -> Table:
             f"{table._lines.path}: the ids of the first table are in {stated['id'] or 'no column'!r}, not in "
             f"{table._options.id!r}; leave id out"
         )
-    out = Table(table._lines, replace(table._options, ignore=(), id=stated["id"], kinds=stated["kinds"]))
+    out = Table(table._whole, replace(table._options, ignore=(), id=stated["id"], kinds=stated["kinds"]))
     for column in out._columns:
         if column.kind == "label" and stated["kinds"].get(column.name) not in ("label", None):
             raise FileError(
                 f"{table._lines.path}: the column {column.name!r} has blank cells, and models use it; fill them in, or "
-                "leave these candidates out: missing='drop'"
+                "leave these candidates out: ",
+                Remedy("missing", "drop"),
             )
     by_name: dict[str, DescribedColumns] = {**encoding["matrices"]}
     for own in encoding["described"].values():
@@ -189,7 +220,7 @@ def _read_alike(table: Table, encoding: Encoding, stated: Reading) -> Table:
 def _check_units(table: Table, columns: Mapping[str, Column], encoding: Encoding) -> None:
     for first in encoding["columns"]:
         unit = columns[first["name"]].unit
-        if unit and unit != first["unit"] and first["kind"] == "number":
+        if unit and unit != first["unit"] and first["kind"] in NUMERIC:
             raise FileError(
                 f"{table._lines.path}, column {first['name']!r}: the unit is {unit!r}, and that of the first table is "
                 f"{first['unit'] or 'not stated'!r}; write all numbers of a column in one unit"

@@ -7,19 +7,23 @@ import csv
 import io
 import re
 import zipfile
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
+from functools import reduce
 from numbers import Integral, Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from unicodedata import normalize
+from xml.etree import ElementTree
 
 from alexp.common.cells import from_csv
 from alexp.common.extras import require
+from alexp.table.remedies import EmptyFileError, FileError as FileError, Remedy
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,11 +37,33 @@ _CELL = 16  # bytes of a cell of a workbook, at least
 _ENCODINGS = ("utf", "cp", "iso8859", "mac", "koi8", "gb", "big5", "shift", "euc", "ascii")
 _NUMBER = re.compile(r"[+-]?\d+([.,]\d+)?([eE][+-]?\d+)?")
 _PERCENT = re.compile(rb'numFmtId="(?:9|10)"|formatCode="[^"]*%')  # in the styles of a workbook
+_PIECE = 1 << 20  # bytes of a sheet that are looked through at once
+_LONGEST_TAG = 1 << 16  # bytes
+_MERGED = re.compile(rb"<(?:\w+:)?mergeCell\s[^<>]*?ref=.([A-Z]{1,3}[0-9]{1,7}:[A-Z]{1,3}[0-9]{1,7})")
+_REFERENCE = re.compile(r"([A-Z]+)([0-9]+)")
+_MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+_OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+_DAMAGED = (zipfile.BadZipFile, NotImplementedError, ValueError, OSError)  # what opening a damaged archive raises
 _NAMES = {",": "commas", ";": "semicolons", "\t": "tabs"}
+_ENCODING_NAMES = {"utf-8": "UTF-8", "utf-8-sig": "UTF-8", "cp1252": "Windows-1252", "latin-1": "Latin-1"}
+_ENCODING_NAMES |= dict.fromkeys(("utf-16", "utf-16-le", "utf-16-be"), "UTF-16")
 
 
-class FileError(ValueError):
-    """A file has errors; the message names the file and the lines."""
+@dataclass(frozen=True)
+class Dialect:
+    """How a file is written, so that another one can be written alike.
+
+    Attributes
+    ----------
+    kind : a text, a workbook (.xlsx), a Parquet file, or data of the caller's.
+    separator, encoding : of a text.
+    decimal : the decimal sign of its numbers.
+    """
+
+    kind: Literal["text", "xlsx", "parquet", "data"] = "text"
+    separator: str = ","
+    decimal: Literal[".", ","] = "."
+    encoding: str = "utf-8"
 
 
 @dataclass(frozen=True)
@@ -51,6 +77,8 @@ class Lines:
     rows : (line number, cells) of every row, as many cells as names; a blank cell is None.
     format : what was read, such as "text, semicolons, UTF-8".
     place : what a line is called in messages.
+    dialect : how the file is written; the decimal sign is known when its columns are.
+    remarks : what was done to the cells.
     """
 
     path: Path | str
@@ -58,6 +86,8 @@ class Lines:
     rows: list[tuple[int, list[Cell]]]
     format: str = ""
     place: str = "line"
+    dialect: Dialect = Dialect()
+    remarks: tuple[str, ...] = ()
 
     def column(self, name: str) -> int:
         """Position of a column, by its name in any case."""
@@ -105,22 +135,31 @@ def lines_of(
     columns : the names of the columns where no line has them: the first line then has none of these names.
     """
     if isinstance(data, bytes) and data[:4] == b"PAR1":
-        return frame_lines(_parquet(data, path), path, "Parquet")
+        return replace(frame_lines(_parquet(data, path), path, "Parquet"), dialect=Dialect("parquet"))
     if isinstance(data, bytes) and data[:4] == b"PK\x03\x04":
-        rows, format = _workbook(data, path, sheet)
+        rows, format, merged = _workbook(data, path, sheet, header)
+        dialect, remarks = Dialect("xlsx"), _of_merged(merged)
     else:
         if sheet is not None:
             raise FileError(f"{path} is a text, which has no sheets; leave sheet out, got {sheet!r}")
-        text, named = (data, "text") if isinstance(data, str) else _decoded(data, path, encoding)
-        rows, format = _separated(normalize("NFC", text), path, header, named, columns)
-    return _named(rows, path, header, skip, format, columns)
+        text, codec = (data, "") if isinstance(data, str) else _decoded(data, path, encoding)
+        rows, separator = _separated(normalize("NFC", text), path, header, columns)
+        named = f"text in {_ENCODING_NAMES.get(codec, codec)}" if codec else "text"
+        format = f"{named}, separated by {_NAMES.get(separator, repr(separator))}"
+        dialect, remarks = Dialect("text", separator, encoding=codec or "utf-8"), ()
+    return replace(_named(rows, path, header, skip, format, columns), dialect=dialect, remarks=remarks)
 
 
 # -- texts -----------------------------------------------------------------------------------------------------
 
 
+def _of_merged(n: int) -> tuple[str, ...]:
+    """A remark on merged cells that were filled in."""
+    return (f"{n} merged range{'s' * (n != 1)} of cells: every cell has the text or number of its range",) if n else ()
+
+
 def _decoded(data: bytes, path: Path | str, encoding: str | None) -> tuple[str, str]:
-    """The text, and the name of its encoding."""
+    """The text, and its encoding as Python calls it; `utf-8-sig` where the text has a mark of its encoding."""
     if data[:8] == b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1":
         raise FileError(f"{path} is a workbook of the old format .xls; save it as .xlsx or as CSV")
     if data.lstrip()[:1] == b"<" and any(tag in data[:2000].lower() for tag in (b"<html", b"<table", b"<?xml")):
@@ -131,24 +170,24 @@ def _decoded(data: bytes, path: Path | str, encoding: str | None) -> tuple[str, 
         try:
             if not codecs.lookup(encoding).name.startswith(_ENCODINGS):
                 raise LookupError("it is not one of tables")
-            return data.decode(encoding).removeprefix("\ufeff"), f"text in {encoding}"
+            return data.decode(encoding).removeprefix("\ufeff"), encoding
         except (LookupError, UnicodeDecodeError) as error:
             raise FileError(f"{path} is not a text in encoding {encoding!r}: {error}") from None
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return _strictly(data, "utf-16", path), "text in UTF-16"
+        return _strictly(data, "utf-16", path), "utf-16"
     if b"\0" in data[:4096]:
         for name, zeros in (("utf-16-le", data[1:4096:2]), ("utf-16-be", data[:4096:2])):
             if zeros and zeros.count(0) > 0.7 * len(zeros):
-                return _strictly(data, name, path), "text in UTF-16"
+                return _strictly(data, name, path), name
         raise FileError(f"{path} is not a table: it holds bytes that no text has; save it as CSV or .xlsx")
     try:
-        return data.decode("utf-8-sig"), "text in UTF-8"
+        return data.decode("utf-8-sig"), "utf-8-sig" if data.startswith(codecs.BOM_UTF8) else "utf-8"
     except UnicodeDecodeError:
         pass
     try:
-        return data.decode("cp1252"), "text in Windows-1252"
+        return data.decode("cp1252"), "cp1252"
     except UnicodeDecodeError:
-        return data.decode("latin-1"), "text in Latin-1"
+        return data.decode("latin-1"), "latin-1"
 
 
 def _strictly(data: bytes, encoding: str, path: Path | str) -> str:
@@ -159,8 +198,9 @@ def _strictly(data: bytes, encoding: str, path: Path | str) -> str:
 
 
 def _separated(
-    text: str, path: Path | str, header: int | None, named: str, columns: Sequence[str]
+    text: str, path: Path | str, header: int | None, columns: Sequence[str]
 ) -> tuple[list[tuple[int, list[Cell]]], str]:
+    """The rows, and what separates their cells."""
     first = text[:6].lower()
     separator = text[4] if first.startswith("sep=") and len(text) > 5 and text[5] in "\r\n" else None
     try:
@@ -171,7 +211,7 @@ def _separated(
     if separator is not None:
         rows = [(line, row) for line, row in rows if line > 1]
     cells: list[tuple[int, list[Cell]]] = [(line, [cell or None for cell in row]) for line, row in rows]
-    return cells, f"{named}, separated by {_NAMES.get(found, repr(found))}"
+    return cells, found
 
 
 def _separator(text: str, path: Path | str, header: int | None, columns: Sequence[str]) -> str:
@@ -202,9 +242,12 @@ def _separator(text: str, path: Path | str, header: int | None, columns: Sequenc
     if header is None and many:
         most = max(many)
         names = next(number for number, line in numbered if line.count(many[most]) == most - 1)
+        remedy = Remedy("header", names)
         raise FileError(
             f"{path}, line 1: the first line has one cell, the lines below it {most}; if it is a title, say in which "
-            f"line the names of the columns are: header={names}"
+            "line the names of the columns are: ",
+            remedy,
+            assuming=[remedy],
         )
     decimals = usual.get(",") == 2 and lines and "," not in lines[0]
     return "\t" if decimals else ","
@@ -213,11 +256,14 @@ def _separator(text: str, path: Path | str, header: int | None, columns: Sequenc
 # -- workbooks and data frames ---------------------------------------------------------------------------------
 
 
-def _workbook(data: bytes, path: Path | str, sheet: str | None) -> tuple[list[tuple[int, list[Cell]]], str]:
+def _workbook(
+    data: bytes, path: Path | str, sheet: str | None, header: int | None
+) -> tuple[list[tuple[int, list[Cell]]], str, int]:
+    """The rows, their merged cells filled in; what was read; and how many merged ranges had cells to fill in."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             names, size = archive.namelist(), sum(entry.file_size for entry in archive.infolist())
-    except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError) as error:
+    except _DAMAGED as error:
         raise FileError(f"{path} is damaged: {error}") from None
     if "xl/workbook.xml" not in names:
         what = "an OpenDocument sheet" if "mimetype" in names else "an archive, not a workbook"
@@ -233,8 +279,11 @@ def _workbook(data: bytes, path: Path | str, sheet: str | None) -> tuple[list[tu
         wanted = titles if sheet is None else [sheet] if sheet in titles else []
         has_percent = "xl/styles.xml" in names and _has_percent(data)
         filled = {title: _sheet(book[title], has_percent) for title in wanted}
+        merged = dict.fromkeys(wanted, 0)
         if any(None in row for rows in filled.values() for _, row in rows):
             _check_formulas(data, path, filled)
+            for title in wanted:
+                merged[title] = _fill(filled[title], _merged_ranges(data, title), header, path) if filled[title] else 0
     except FileError:
         raise
     except Exception as error:  # a damaged workbook fails in many ways
@@ -245,12 +294,81 @@ def _workbook(data: bytes, path: Path | str, sheet: str | None) -> tuple[list[tu
     if len(filled) > 1:
         listed = ", ".join(map(repr, filled))
         raise FileError(
-            f"{path} has {len(filled)} sheets with cells ({listed}); say which: sheet={next(iter(filled))!r}"
+            f"{path} has {len(filled)} sheets with cells ({listed}); say which: ", Remedy("sheet", next(iter(filled)))
         )
     if not filled:
         raise FileError(f"{path} has no cells")
     title, rows = next(iter(filled.items()))
-    return rows, f"workbook, sheet {title!r}"
+    return rows, f"workbook, sheet {title!r}", merged[title]
+
+
+class _Merged(NamedTuple):
+    """Merged cells: first and last line, first and last column, counted from 1."""
+
+    top: int
+    bottom: int
+    left: int
+    right: int
+
+
+def _merged_ranges(data: bytes, title: str) -> list[_Merged]:
+    """The merged ranges of a sheet with cells of several lines or columns; openpyxl has none where it only reads."""
+    found, rest = list[bytes](), b""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive, archive.open(_part_of(archive, title)) as stream:
+        while piece := stream.read(_PIECE):
+            piece = rest + piece
+            cut = piece.rfind(b"<")
+            rest = piece[cut:] if cut >= 0 and len(piece) - cut < _LONGEST_TAG else b""
+            found += _MERGED.findall(piece[: len(piece) - len(rest)])
+    corners = [(_REFERENCE.findall(one.decode())) for one in found]
+    return [_Merged(int(top), int(bottom), _place(left), _place(right)) for (left, top), (right, bottom) in corners]
+
+
+def _part_of(archive: zipfile.ZipFile, title: str) -> str:
+    """The part of a workbook that has a sheet."""
+    sheets = ElementTree.fromstring(archive.read("xl/workbook.xml")).iter(f"{{{_MAIN}}}sheet")
+    wanted = next(one.get(f"{{{_OFFICE}}}id") for one in sheets if one.get("name") == title)
+    relations = ElementTree.fromstring(archive.read("xl/_rels/workbook.xml.rels"))
+    target = next(one.get("Target", "") for one in relations if one.get("Id") == wanted)
+    return target[1:] if target.startswith("/") else f"xl/{target}"
+
+
+def _place(letters: str) -> int:
+    """The number of a column, from 1.
+
+    >>> _place("A"), _place("AB")
+    (1, 28)
+    """
+    return reduce(lambda number, letter: 26 * number + ord(letter) - 64, letters, 0)
+
+
+def _fill(rows: list[tuple[int, list[Cell]]], ranges: Sequence[_Merged], header: int | None, path: Path | str) -> int:
+    """Write the cell of every merged range into its other cells, in place; returns how many ranges had any.
+
+    Names of columns and titles above them are not filled to the right, and not into the lines below.
+    """
+    names, width = header or rows[0][0], len(rows[0][1])
+    left, n_filled = len(rows) * width, 0
+    lines = [line for line, _ in rows]
+    for one in ranges:
+        start, stop = bisect_left(lines, one.top), bisect_right(lines, one.bottom)
+        last = min(one.right, width)
+        if start == stop or lines[start] != one.top or one.left > width:
+            continue
+        if (left := left - (stop - start) * (last - one.left + 1)) < 0:
+            raise FileError(f"{path} has merged ranges that overlap; it is damaged")
+        value, is_filled = rows[start][1][one.left - 1], False
+        is_name, is_heading = one.top <= names, one.left == 1 and last == width
+        if value is None or is_heading:
+            continue
+        for line, row in rows[start:stop]:
+            if is_name and line > names:
+                break
+            for k in range(one.left - 1, one.left if is_name else last):
+                if row[k] is None:
+                    row[k], is_filled = value, True
+        n_filled += is_filled
+    return n_filled
 
 
 def _check_formulas(data: bytes, path: Path | str, filled: Mapping[str, list[tuple[int, list[Cell]]]]) -> None:
@@ -318,16 +436,17 @@ def packed_cells(data: bytes) -> int:
 
     Of a file that is damaged it is zero as well: reading it says what is wrong.
     """
-    with suppress(Exception):
-        if data[:4] == b"PAR1":
-            require("pyarrow", subject="a Parquet file")
-            import pyarrow.parquet
+    if data[:4] == b"PAR1":
+        require("pyarrow", subject="a Parquet file")
+        import pyarrow
+        import pyarrow.parquet
 
+        with suppress(pyarrow.ArrowException, OSError, ValueError):
             known = pyarrow.parquet.read_metadata(io.BytesIO(data))
             return int(known.num_rows * known.num_columns)
-        if data[:4] == b"PK\x03\x04":
-            with zipfile.ZipFile(io.BytesIO(data)) as archive:
-                return sum(entry.file_size for entry in archive.infolist()) // _CELL
+    if data[:4] == b"PK\x03\x04":
+        with suppress(*_DAMAGED), zipfile.ZipFile(io.BytesIO(data)) as archive:
+            return sum(entry.file_size for entry in archive.infolist()) // _CELL
     return 0
 
 
@@ -366,7 +485,7 @@ def column_lines(columns: Mapping[str, Sequence[Any]], path: Path | str = "colum
     if len(lengths) != 1 or "" in columns:
         raise FileError(f"{path} must be named lists of the same length, with one entry per candidate")
     rows = [(k, [_plain(value) for value in row]) for k, row in enumerate(zip(*columns.values(), strict=True))]
-    return Lines(path, list(columns), rows, format, "row")
+    return Lines(path, list(columns), rows, format, "row", Dialect("data"))
 
 
 # -- names of the columns --------------------------------------------------------------------------------------
@@ -398,25 +517,31 @@ def _named(
     skipped = set(skip)
     rows = [rows[0], *((line, row) for line, row in rows[1:] if line not in skipped)] if rows else rows
     if len(rows) < 2:
-        raise FileError(f"{path} must have a header and at least one line")
+        raise EmptyFileError(f"{path} must have a header and at least one line")
     first, titles = rows[0]
     names = [" ".join(text_of(cell).split()) for cell in titles]
     width = len(names)
     while width and not names[width - 1] and all(len(row) < width or row[width - 1] is None for _, row in rows):
         width -= 1  # empty columns on the right, as spreadsheets write them
     names = names[:width]
+    short = [line for line, row in rows[1:] if len(row) < width]
     for line, row in rows[1:]:
-        if len(row) != width and (len(row) < width or any(cell is not None for cell in row[width:])):
-            hint = f"; if it is no line of the table, remove it, or say skip=[{line}]" if len(row) < width else ""
-            if len(row) > width and "commas" in format:
-                hint = "; a decimal comma in a file separated by commas? Save it separated by semicolons"
-            raise FileError(f"{path}, line {line}: {len(row)} cells, but the header has {width}{hint}")
+        what = f"{path}, line {line}: {len(row)} cells, but the header has {width}"
+        if len(row) < width:
+            remedy = Remedy("skip", short)
+            raise FileError(what, "; if it is no line of the table, remove it, or say ", remedy, assuming=[remedy])
+        if len(row) > width and any(cell is not None for cell in row[width:]):
+            hint = "; a decimal comma in a file separated by commas? Save it separated by semicolons"
+            raise FileError(what + hint * ("commas" in format))
     filled = [k for k, name in enumerate(names) if name or any(row[k] is not None for _, row in rows[1:])]
     whole = next((line for line, row in rows[1:] if None not in row[:width]), rows[1][0])
     if sum(name != "" for name in names) == 1 and len(filled) > 1:
+        remedy = Remedy("header", whole)
         raise FileError(
             f"{path}, line {first}: only one of {len(filled)} columns has a name; if this line is a title, say in "
-            f"which line the names of the columns are: header={whole}"
+            "which line the names of the columns are: ",
+            remedy,
+            assuming=[remedy],
         )
     if width == 1:
         _check_one_column(path, names[0], rows, first)
@@ -424,7 +549,8 @@ def _named(
         if not names[k]:
             raise FileError(
                 f"{path}, line {first}: column {k + 1} has no name (merged cells?); write one name above every column, "
-                f"or, if the names are in a line below, say which: header={rows[1][0]}"
+                "or, if the names are in a line below, say which: ",
+                Remedy("header", rows[1][0]),
             )
     _check_distinct(names, path, f", line {first}")
     return Lines(path, [names[k] for k in filled], [(line, [row[k] for k in filled]) for line, row in rows[1:]], format)
@@ -435,9 +561,12 @@ def _check_one_column(path: Path | str, name: str, rows: list[tuple[int, list[Ce
     texts = [text_of(row[0]) for _, row in rows[1:]]
     if name.startswith(("#", "//")):
         names = next((line for line, row in rows[1:] if not text_of(row[0]).startswith(name[0])), rows[1][0])
+        remedy = Remedy("header", names)
         raise FileError(
-            f"{path}, line {first}: {name!r:.60} looks like a comment; say in which line the names of the columns are: "
-            f"header={names}"
+            f"{path}, line {first}: {name!r:.60} looks like a comment; say in which line the names of the columns "
+            "are: ",
+            remedy,
+            assuming=[remedy],
         )
     for separator, called in (("|", "'|'"), (None, "blanks")):
         size = len(name.split(separator))
