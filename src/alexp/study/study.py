@@ -60,6 +60,7 @@ from alexp.study.leases import (
 from alexp.study.logbook import LogCache, describe, same_call, same_rewards
 from alexp.study.records import StudyRow
 from alexp.study.replay import Replica, as_stored, offer_from, recordable
+from alexp.study.sources import REWARDED, NewResults, new_results
 from alexp.study.storage import Storage
 from alexp.study.view import Counts, Explanation, HeldTrial, Standing, StudyView, TellCounts
 from alexp.study.viewing import Identity, ViewOptions, counts, explanation, make_view
@@ -129,7 +130,7 @@ class Study:
         self._last_view: tuple[Replica, ViewOptions, dict[int, Lease], StudyView] | None = None
 
     def __dir__(self) -> list[str]:
-        return sorted(set(super().__dir__()) - {"counting", "explanation", "refresh"})  # for the service and the shell
+        return sorted(set(super().__dir__()) - {"counting", "explanation", "new_results", "refresh"})  # for the service and the shell
 
     # -- asking ------------------------------------------------------------------------------------------------
 
@@ -782,6 +783,12 @@ class Study:
             stop = logbook.head(connection, self._id, lock=False).n_events  # raises if the study has been deleted
             stop = stop if most is None else min(stop, start + most)
             return logbook.public_events(connection, self._id, start, stop)
+
+    def new_results(self, file: str, measured: Sequence[tuple[int, Value]]) -> NewResults:
+        """Which (candidate, reward) of a file, by its name, the study does not have; see `alexp.study.sources`."""
+        with self._follower.moment() as (replica, connection):
+            rewarded = logbook.of_kinds(connection, self._id, REWARDED, replica.n_events)
+            return new_results(rewarded, replica.algorithm.log, file, measured)
 
     def events_dataframe(self) -> pd.DataFrame:
         """One row per event: kind, trial, at (UTC), worker (host:process); the row number is the total order."""
