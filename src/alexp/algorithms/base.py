@@ -106,8 +106,8 @@ Noise = Literal["gaussian"]
 # Names for studies and extensions: public, and left out of `dir(algorithm)`, which shows what a user calls.
 _NOT_LISTED = frozenset(
     """adopt amend_all amended ask_offers asks_matter certifies check_amend check_arm check_ask check_campaigns
-    check_candidates check_fail check_observation check_offers check_retract check_reward check_rewards check_tell
-    choosable computes_on_device decides_on default_rule depends_on entries enumerates example fresh narrowed
+    check_candidates check_fail check_observation check_offers check_results check_retract check_reward check_rewards
+    check_tell choosable computes_on_device decides_on default_rule depends_on entries enumerates example fresh narrowed
     needs_ball needs_columns needs_table not_certified of_first_objective plate_limits plays_balls registry resume
     ridges_per_model settings state suspect_observations suspects take_candidates take_failure take_in
     take_observation take_trial weights_mean withdrawal within_range""".split()  # noqa: SIM905
@@ -1500,6 +1500,22 @@ class Algorithm(Guarded, ABC):
         if count("index", index, 0) >= self.domain.n_candidates:
             raise ValueError(f"index must be below the number of candidates ({self.domain.n_candidates}), got {index}")
         return ExternalObservation(int(index), self.check_reward(reward))
+
+    def check_results(self, table: Table) -> list[ExternalObservation]:
+        """What is measured already, in the column of results of a table, or the error that taking it in would raise."""
+        if table.result is not None and self._log.objectives:
+            listed = ", ".join(map(repr, self._log.objectives))
+            raise ValueError(
+                f"reward={table.result!r} names one column of results, and the objectives {listed} are measured; leave "
+                f"that column out: ignore=[{table.result!r}]"
+            )
+        found = []
+        for index, reward in table.results:
+            try:
+                found.append(self.check_observation(index, reward))
+            except ValueError as error:
+                raise ValueError(f"{table.called(index)}, column {table.result!r}: {error}") from None
+        return found
 
     def _position_in(self, offer: Offer, index: int | str) -> int:
         """Position of the candidate that was played in a round."""

@@ -504,10 +504,10 @@ class EvidenceMixture(SeveralObjectives):
     ) -> None:
         if not isinstance(rule, Rule | None):
             rule_named(rule)
-        models, domain, is_table = posed(models, domain)
-        improves = is_table or objectives is not None or (cost is not None and not models.is_contextual)
+        models, domain, table = posed(models, domain)
+        improves = table is not None or objectives is not None or (cost is not None and not models.is_contextual)
         self.goal = one_of("goal", ("best" if improves else "sum") if goal is None else goal, ("sum", "best"))
-        if is_table:
+        if table is not None:
             shared.setdefault("repeats", False)
         own_shared, *others = self._take_objectives(objectives, domain, shared)
         super().__init__(models, domain, **own_shared)
@@ -557,6 +557,9 @@ class EvidenceMixture(SeveralObjectives):
         self._others = [self._beside(one) for one in others]
         for part in self._others:
             prefer(part._mixture, 0.0)
+        if table is not None:
+            for one in self.check_results(table):
+                self.take_observation(*one)
 
     def _check_bernoulli(self, noise_grid: object, ratio_grid: object, light: bool) -> None:
         """Raise where rewards that are 0 or 1 cannot be learned, or something about their noise was stated."""

@@ -62,6 +62,7 @@ def create_study(
     ----------
     models, domain
         The problem: a `Table` alone, a `Table` as domain with models of your own, or models and another domain.
+        What a `Table` has in its column of results (`Table.read(path, reward=...)`) is taken in as observations.
         Built-in families, matrices, plain tables and arms are stored with the study; code and objects of your own are
         not, and must be passed to `load_study` again. A study has its own list of `Arms`, to which `Study.add_arm`
         adds.
@@ -98,17 +99,19 @@ def create_study(
     if models is None or (domain is None and not isinstance(models, Table)):
         missing = "models" if models is None else "domain"
         raise ValueError(f"a new study needs a Table, or both models and domain; {missing} is missing")
-    models, domain, is_table = posed(models, domain)
+    models, domain, table = posed(models, domain)
     _check_sized(models)
     domain, seed = problem.private_copy(domain), Streams(random_state).entropy
     stored = {} if known is None else json.loads(known.settings)
-    settings["repeats"] = stored.get("repeats", not is_table) if repeats is None else repeats
+    settings["repeats"] = stored.get("repeats", table is None) if repeats is None else repeats
     if issubclass(kind, EvidenceMixture) and "goal" not in settings:
-        improves = is_table or "objectives" in settings or ("cost" in settings and not models.is_contextual)
+        improves = table is not None or "objectives" in settings or ("cost" in settings and not models.is_contextual)
         settings["goal"] = stored.get("goal", "best" if improves else "sum")
     construct: Callable[..., Algorithm] = kind
     new = construct(models, problem.private_copy(domain), direction=direction, random_state=seed, **settings)
-    draft = _draft(new)
+    if table is not None:
+        new.check_results(table)  # raises before anything is stored
+    draft = _draft(new, table)
     where.prepare()
     row = None
     try:
@@ -129,12 +132,18 @@ def create_study(
             )
         _check_agreement(row, new, None if random_state is None else seed, expired)
         more = {key: settings[key] for key in settings.keys() - {"repeats", "goal"}}  # these two are stored
-        return _open(where, row, models, domain, more)
+        study = _open(where, row, models, domain, more)
+        if table is not None and table.results and not any(study.counts.values()):  # its creation was interrupted
+            study.take_results(table)
+        return study
 
     def make() -> Algorithm:
         return construct(models, problem.private_copy(domain), direction=direction, random_state=seed, **settings)
 
-    return Study(where, row, make, first=new)
+    study = Study(where, row, make, new, draft.described.get("table"))
+    if table is not None and table.results:
+        study.take_results(table)
+    return study
 
 
 def load_study(
@@ -252,9 +261,9 @@ class _Draft:
     probe: Probe
 
 
-def _draft(algorithm: Algorithm) -> _Draft:
+def _draft(algorithm: Algorithm, table: Table | None) -> _Draft:
     saved = algorithm.to_dict(problem=False)
-    described, probe = problem.describe(algorithm.models, algorithm.domain), problem.probe(algorithm)
+    described, probe = problem.describe(algorithm.models, algorithm.domain, table), problem.probe(algorithm)
     return _Draft(algorithm.name, json.dumps(saved["settings"]), saved["entropy"], described, probe)
 
 
@@ -275,7 +284,7 @@ def _open(where: Storage, row: StudyRow, models: ModelClass | None, domain: Doma
         make = _maker(row, models, domain, settings)
         first = make()
         problem.check_probe(probe, first, row.name)
-    return Study(where, row, make, first)
+    return Study(where, row, make, first, stored.get("table"))
 
 
 def _maker(row: StudyRow, models: ModelClass, domain: Domain, settings: State) -> Callable[[], Algorithm]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import asdict
 from hashlib import sha256
 from typing import NotRequired, TypedDict, TypeVar
 
@@ -18,6 +19,7 @@ from alexp.problem.kernels import directions
 from alexp.problem.models import ModelClass
 from alexp.study.errors import ProblemMismatchError
 from alexp.study.records import get_array, put_array
+from alexp.table.table import Table
 
 _Part = TypeVar("_Part")
 
@@ -25,12 +27,23 @@ _REFERENCE = "__array__"
 _TOLERANCE = 1e-8
 
 
+class Origin(TypedDict):
+    """The table that a study began with: its column of results, if one was stated, and how the file is written."""
+
+    result: str | None
+    dialect: dict[str, str]
+
+
 class Problem(TypedDict):
-    """Models and domain as plain data; None for those that hold code or objects of the user."""
+    """Models and domain as plain data; None for those that hold code or objects of the user.
+
+    `table` is there where the candidates are those of a `Table`, in studies since 1.1.
+    """
 
     models: State | None
     domain: State | None
     names: list[str] | None
+    table: NotRequired[Origin]
 
 
 class Probe(TypedDict):
@@ -79,13 +92,14 @@ def decode(connection: Connection, study: int, text: str) -> Packable:
     return replace(json.loads(text))
 
 
-def describe(models: ModelClass, domain: Domain) -> Problem:
+def describe(models: ModelClass, domain: Domain, table: Table | None = None) -> Problem:
     """Models and domain as plain data; None for those that hold code or objects of the user."""
-    return {
+    out: Problem = {
         "models": models.to_dict(),
         "domain": domain.to_dict(),
         "names": list(models.names) if models.n_models <= 10_000 else None,
     }
+    return out if table is None else {**out, "table": {"result": table.result, "dialect": asdict(table.dialect)}}
 
 
 def private_copy(domain: Domain) -> Domain:

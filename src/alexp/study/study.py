@@ -9,7 +9,7 @@ from functools import partial
 from importlib import import_module
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, Self, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, Self, TypedDict, Unpack, cast, overload
 
 import numpy as np
 
@@ -58,12 +58,15 @@ from alexp.study.leases import (
     check_lease,
 )
 from alexp.study.logbook import LogCache, describe, same_call, same_rewards
+from alexp.study.problem import Origin
 from alexp.study.records import StudyRow
 from alexp.study.replay import Replica, as_stored, offer_from, recordable
 from alexp.study.sources import REWARDED, NewResults, new_results
 from alexp.study.storage import Storage
 from alexp.study.view import Counts, Explanation, HeldTrial, Standing, StudyView, TellCounts
 from alexp.study.viewing import Identity, ViewOptions, counts, explanation, make_view
+from alexp.table.files import Dialect
+from alexp.table.results import REWARD
 from alexp.table.table import Table
 
 if TYPE_CHECKING:
@@ -110,10 +113,25 @@ class Study:
 
     Views, reports, tables and certificates are computed from a second copy of the algorithm, which is read from the
     database when it is first needed: other threads ask and tell meanwhile.
+
+    Attributes
+    ----------
+    result_column : the name of the column of results in files: that of the table that the study began with, if it was
+        stated there, otherwise "reward". Where several objectives are measured, files have their names instead.
+    dialect : how the file of that table is written; commas and points where there is none.
     """
 
-    def __init__(self, storage: Storage, row: StudyRow, make: Callable[[], Algorithm], first: Algorithm) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        row: StudyRow,
+        make: Callable[[], Algorithm],
+        first: Algorithm,
+        origin: Origin | None = None,
+    ) -> None:
         self.name, self.created_at, self.library, self.storage = row.name, row.created_at, row.library, storage
+        self.result_column = (None if origin is None else origin["result"]) or REWARD
+        self.dialect = Dialect() if origin is None else Dialect(**cast("dict[str, Any]", origin["dialect"]))
         self._id, self._is_contextual = row.id, first.is_contextual
         self.when_expired: WhenExpired = "abandon" if row.when_expired == "abandon" else "offer"
         made = [first]
@@ -130,7 +148,8 @@ class Study:
         self._last_view: tuple[Replica, ViewOptions, dict[int, Lease], StudyView] | None = None
 
     def __dir__(self) -> list[str]:
-        return sorted(set(super().__dir__()) - {"counting", "explanation", "new_results", "refresh"})  # for the service and the shell
+        ours = {"counting", "explanation", "new_results", "refresh", "take_results"}  # for the service and the shell
+        return sorted(set(super().__dir__()) - ours)
 
     # -- asking ------------------------------------------------------------------------------------------------
 
@@ -278,6 +297,10 @@ class Study:
             return [algorithm.check_observation(index, reward) for index, reward in found]
 
         return self._store_observations(make, key, sure)
+
+    def take_results(self, table: Table) -> list[Trial]:
+        """Add what is measured already, in the column of results of the table that the study begins with."""
+        return self._store_observations(lambda algorithm: algorithm.check_results(table), None, True)
 
     def _store_observations(
         self, make: Callable[[Algorithm], list[ExternalObservation]], key: str | None, sure: bool

@@ -162,7 +162,7 @@ def _read_alike(table: Table, encoding: Encoding, stated: Reading) -> Table:
             f"{table._lines.path}: the ids of the first table are in {stated['id'] or 'no column'!r}, not in "
             f"{table._options.id!r}; leave id out"
         )
-    out = Table(table._lines, replace(table._options, ignore=(), id=stated["id"], kinds=stated["kinds"]))
+    out = Table(table._whole, replace(table._options, ignore=(), id=stated["id"], kinds=stated["kinds"]))
     for column in out._columns:
         if column.kind == "label" and stated["kinds"].get(column.name) not in ("label", None):
             raise FileError(

@@ -59,6 +59,7 @@ class Reading(TypedDict, total=False):
     header: int | None
     skip: Sequence[int]
     encoding: str | None
+    reward: str | None
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,7 @@ class Options:
     header: int | None = None
     skip: Sequence[int] = ()
     encoding: str | None = None
+    reward: str | None = None
 
     def lines(self, data: bytes | str, path: Path | str) -> Lines:
         """The cells in the content of a file that messages call `path`."""
@@ -89,7 +91,7 @@ class Options:
         for sign in signs:
             if sign is not None:
                 one_of("decimal", sign, (".", ","))
-        named = [*self.kinds, *self.ignore, *([] if self.id is None else [self.id])]
+        named = [*self.kinds, *self.ignore, *(name for name in (self.id, self.reward) if name is not None)]
         for name in [*named, *(self.decimal if isinstance(self.decimal, Mapping) else ())]:
             if name not in lines.header:
                 there = ", ".join(map(repr, lines.header))
@@ -97,6 +99,12 @@ class Options:
                 raise FileError(f"{lines.path} has no column {name!r}{meant} It has {there}")
         kinds: dict[str, Stated] = {**dict.fromkeys(self.ignore, "label"), **self.kinds}
         return replace(self, kinds=kinds)
+
+    def replaced(self, cell: Cell) -> Cell:
+        """What to read in place of a cell."""
+        if not self.replace or (text := text_of(cell)) not in self.replace:
+            return cell
+        return self.replace[text] if self.replace[text] != "" else None
 
     def decimal_of(self, name: str) -> Decimal | None:
         """The decimal sign that was stated for a column."""
@@ -196,7 +204,7 @@ def as_id(lines: Lines, k: int) -> Column:
 def understand(lines: Lines, k: int, options: Options) -> Column:
     """A column as what it is; raises FileError where that is in doubt."""
     name, stated = lines.header[k], options.kinds.get(lines.header[k])
-    cells = [_replaced(row[k], options.replace) for _, row in lines.rows]
+    cells = [options.replaced(row[k]) for _, row in lines.rows]
     if stated is None and options.decimal_of(name) != "," and (found := _plain_numbers(cells)) is not None:
         _check_serial_dates(lines, k, found)
         return _numeric(lines, k, cells, found, unit_in(name), [], "." if _pointed(cells) else None)
@@ -238,12 +246,6 @@ def decimal_sign(lines: Lines, k: int, stated: Decimal | None = None) -> Decimal
     """The decimal sign of the numbers of a column, whatever else it holds; raises if it is mixed, or in doubt."""
     texts = [text_of(row[k]).strip() for _, row in lines.rows]
     return _decimal(lines, k, [written(text) for text in texts], texts, stated)
-
-
-def _replaced(cell: Cell, by: Mapping[str, str | float]) -> Cell:
-    if not by or (text := text_of(cell)) not in by:
-        return cell
-    return by[text] if by[text] != "" else None
 
 
 def _plain_numbers(cells: Sequence[Cell]) -> FloatArray | None:

@@ -10,12 +10,12 @@ import zipfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
 from numbers import Integral, Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from unicodedata import normalize
 
 from alexp.common.cells import from_csv
@@ -34,10 +34,29 @@ _ENCODINGS = ("utf", "cp", "iso8859", "mac", "koi8", "gb", "big5", "shift", "euc
 _NUMBER = re.compile(r"[+-]?\d+([.,]\d+)?([eE][+-]?\d+)?")
 _PERCENT = re.compile(rb'numFmtId="(?:9|10)"|formatCode="[^"]*%')  # in the styles of a workbook
 _NAMES = {",": "commas", ";": "semicolons", "\t": "tabs"}
+_ENCODING_NAMES = {"utf-8": "UTF-8", "utf-8-sig": "UTF-8", "cp1252": "Windows-1252", "latin-1": "Latin-1"}
+_ENCODING_NAMES |= dict.fromkeys(("utf-16", "utf-16-le", "utf-16-be"), "UTF-16")
 
 
 class FileError(ValueError):
     """A file has errors; the message names the file and the lines."""
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a file is written, so that another one can be written alike.
+
+    Attributes
+    ----------
+    kind : a text, a workbook (.xlsx), a Parquet file, or data of the caller's.
+    separator, encoding : of a text.
+    decimal : the decimal sign of its numbers.
+    """
+
+    kind: Literal["text", "xlsx", "parquet", "data"] = "text"
+    separator: str = ","
+    decimal: Literal[".", ","] = "."
+    encoding: str = "utf-8"
 
 
 @dataclass(frozen=True)
@@ -51,6 +70,7 @@ class Lines:
     rows : (line number, cells) of every row, as many cells as names; a blank cell is None.
     format : what was read, such as "text, semicolons, UTF-8".
     place : what a line is called in messages.
+    dialect : how the file is written; the decimal sign is known when its columns are.
     """
 
     path: Path | str
@@ -58,6 +78,7 @@ class Lines:
     rows: list[tuple[int, list[Cell]]]
     format: str = ""
     place: str = "line"
+    dialect: Dialect = Dialect()
 
     def column(self, name: str) -> int:
         """Position of a column, by its name in any case."""
@@ -105,22 +126,26 @@ def lines_of(
     columns : the names of the columns where no line has them: the first line then has none of these names.
     """
     if isinstance(data, bytes) and data[:4] == b"PAR1":
-        return frame_lines(_parquet(data, path), path, "Parquet")
+        return replace(frame_lines(_parquet(data, path), path, "Parquet"), dialect=Dialect("parquet"))
     if isinstance(data, bytes) and data[:4] == b"PK\x03\x04":
         rows, format = _workbook(data, path, sheet)
+        dialect = Dialect("xlsx")
     else:
         if sheet is not None:
             raise FileError(f"{path} is a text, which has no sheets; leave sheet out, got {sheet!r}")
-        text, named = (data, "text") if isinstance(data, str) else _decoded(data, path, encoding)
-        rows, format = _separated(normalize("NFC", text), path, header, named, columns)
-    return _named(rows, path, header, skip, format, columns)
+        text, codec = (data, "") if isinstance(data, str) else _decoded(data, path, encoding)
+        rows, separator = _separated(normalize("NFC", text), path, header, columns)
+        named = f"text in {_ENCODING_NAMES.get(codec, codec)}" if codec else "text"
+        format = f"{named}, separated by {_NAMES.get(separator, repr(separator))}"
+        dialect = Dialect("text", separator, encoding=codec or "utf-8")
+    return replace(_named(rows, path, header, skip, format, columns), dialect=dialect)
 
 
 # -- texts -----------------------------------------------------------------------------------------------------
 
 
 def _decoded(data: bytes, path: Path | str, encoding: str | None) -> tuple[str, str]:
-    """The text, and the name of its encoding."""
+    """The text, and its encoding as Python calls it; `utf-8-sig` where the text has a mark of its encoding."""
     if data[:8] == b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1":
         raise FileError(f"{path} is a workbook of the old format .xls; save it as .xlsx or as CSV")
     if data.lstrip()[:1] == b"<" and any(tag in data[:2000].lower() for tag in (b"<html", b"<table", b"<?xml")):
@@ -131,24 +156,24 @@ def _decoded(data: bytes, path: Path | str, encoding: str | None) -> tuple[str, 
         try:
             if not codecs.lookup(encoding).name.startswith(_ENCODINGS):
                 raise LookupError("it is not one of tables")
-            return data.decode(encoding).removeprefix("\ufeff"), f"text in {encoding}"
+            return data.decode(encoding).removeprefix("\ufeff"), encoding
         except (LookupError, UnicodeDecodeError) as error:
             raise FileError(f"{path} is not a text in encoding {encoding!r}: {error}") from None
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return _strictly(data, "utf-16", path), "text in UTF-16"
+        return _strictly(data, "utf-16", path), "utf-16"
     if b"\0" in data[:4096]:
         for name, zeros in (("utf-16-le", data[1:4096:2]), ("utf-16-be", data[:4096:2])):
             if zeros and zeros.count(0) > 0.7 * len(zeros):
-                return _strictly(data, name, path), "text in UTF-16"
+                return _strictly(data, name, path), name
         raise FileError(f"{path} is not a table: it holds bytes that no text has; save it as CSV or .xlsx")
     try:
-        return data.decode("utf-8-sig"), "text in UTF-8"
+        return data.decode("utf-8-sig"), "utf-8-sig" if data.startswith(codecs.BOM_UTF8) else "utf-8"
     except UnicodeDecodeError:
         pass
     try:
-        return data.decode("cp1252"), "text in Windows-1252"
+        return data.decode("cp1252"), "cp1252"
     except UnicodeDecodeError:
-        return data.decode("latin-1"), "text in Latin-1"
+        return data.decode("latin-1"), "latin-1"
 
 
 def _strictly(data: bytes, encoding: str, path: Path | str) -> str:
@@ -159,8 +184,9 @@ def _strictly(data: bytes, encoding: str, path: Path | str) -> str:
 
 
 def _separated(
-    text: str, path: Path | str, header: int | None, named: str, columns: Sequence[str]
+    text: str, path: Path | str, header: int | None, columns: Sequence[str]
 ) -> tuple[list[tuple[int, list[Cell]]], str]:
+    """The rows, and what separates their cells."""
     first = text[:6].lower()
     separator = text[4] if first.startswith("sep=") and len(text) > 5 and text[5] in "\r\n" else None
     try:
@@ -171,7 +197,7 @@ def _separated(
     if separator is not None:
         rows = [(line, row) for line, row in rows if line > 1]
     cells: list[tuple[int, list[Cell]]] = [(line, [cell or None for cell in row]) for line, row in rows]
-    return cells, f"{named}, separated by {_NAMES.get(found, repr(found))}"
+    return cells, found
 
 
 def _separator(text: str, path: Path | str, header: int | None, columns: Sequence[str]) -> str:
@@ -366,7 +392,7 @@ def column_lines(columns: Mapping[str, Sequence[Any]], path: Path | str = "colum
     if len(lengths) != 1 or "" in columns:
         raise FileError(f"{path} must be named lists of the same length, with one entry per candidate")
     rows = [(k, [_plain(value) for value in row]) for k, row in enumerate(zip(*columns.values(), strict=True))]
-    return Lines(path, list(columns), rows, format, "row")
+    return Lines(path, list(columns), rows, format, "row", Dialect("data"))
 
 
 # -- names of the columns --------------------------------------------------------------------------------------

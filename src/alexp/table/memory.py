@@ -19,7 +19,7 @@ from alexp.problem.matrices import Matrices
 from alexp.problem.memory_models import memories_of
 from alexp.problem.models import ModelClass
 from alexp.table.arrivals import encoding_of
-from alexp.table.columns import BLANK, Column, Options, Stated, number_column, understand, yes_or_no
+from alexp.table.columns import BLANK, Column, Options, Stated, understand, yes_or_no
 from alexp.table.encoding import (
     Arrivals,
     Encoding,
@@ -30,9 +30,9 @@ from alexp.table.encoding import (
     side_by_side,
     trusts,
 )
-from alexp.table.files import Cell, FileError, Lines, frame_lines, text_of
+from alexp.table.files import FileError, Lines, frame_lines, text_of
+from alexp.table.results import REWARD, measurements, without_column
 
-REWARD = "reward"  # the column of results, unless stated
 MOST_RESULTS = 500  # of a campaign: 300 take 8 s of one core, and the time grows with the square
 _NO_RESULT = BLANK | {"", "failed", "pending"}
 LEAST_KNOWN = 0.3  # share of their variance that old results explain; shuffled ones explain .03 to .4 of it
@@ -92,7 +92,7 @@ def _lines(name: str, source: Any, reward: str) -> tuple[Lines, Options]:
     if hasattr(source, "iloc"):
         return frame_lines(source, name), Options()
     if hasattr(source, "_lines"):
-        return source._lines, source._options
+        return source._whole, source._options
     if hasattr(source, "trials_dataframe"):
         trials = source.trials_dataframe()
         if not all(isinstance(x, Mapping) for x in trials["x"]) or reward not in trials:
@@ -116,23 +116,16 @@ def _results(lines: Lines, reward: str, options: Options) -> tuple[Lines, list[f
             f"{lines.path} has no column {reward!r}{did_you_mean(reward, lines.header)}; say which one holds the "
             f"results: reward=... (--reward on the command line). It has {there}"
         )
-    k, rows, n_without = lines.column(reward), list[tuple[int, list[Cell]]](), 0
-    for number, cells in lines.rows:
-        text = text_of(cells[k]).strip()
-        parts = text.split(";") if isinstance(cells[k], str) else [cells[k]]  # several measurements
-        found = [part for part in parts if text_of(part).strip().lower() not in _NO_RESULT]
-        n_without += not found
-        rows += [(number, [*cells[:k], part, *cells[k + 1 :]]) for part in found]
-    if not rows:
+    k = lines.column(reward)
+    found, n_without = measurements(lines, k, options, _NO_RESULT)
+    if not found:
         raise FileError(f"{lines.path}: no line has a number in {reward!r}; there is nothing to learn from")
-    if len(rows) > MOST_RESULTS:
+    if len(found) > MOST_RESULTS:
         raise FileError(
-            f"{lines.path} has {len(rows)} results, more than {MOST_RESULTS}; pass so many of them, such as the newest"
+            f"{lines.path} has {len(found)} results, more than {MOST_RESULTS}; pass so many of them, such as the newest"
         )
-    values = number_column(replace(lines, rows=rows), k, options.decimal_of(lines.header[k]))
-    without = [(number, [*cells[:k], *cells[k + 1 :]]) for number, cells in rows]
-    out = replace(lines, header=[*lines.header[:k], *lines.header[k + 1 :]], rows=without)
-    return out, [value for value in values if value is not None], n_without
+    out = without_column(replace(lines, rows=[lines.rows[row] for row, _ in found]), k)
+    return out, [value for _, value in found], n_without
 
 
 def _columns(lines: Lines, options: Options, encoding: Encoding) -> tuple[list[Column], list[str]]:

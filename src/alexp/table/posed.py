@@ -10,11 +10,14 @@ from alexp.table.table import Table
 
 
 class Posed(NamedTuple):
-    """Models and domain, and whether they come from a table: no candidate is measured twice, the goal is the best."""
+    """Models and domain, and the table of its candidates if there is one.
+
+    Of a table no candidate is measured twice, and the goal is the best.
+    """
 
     models: ModelClass
     domain: Domain
-    is_table: bool
+    table: Table | None
 
 
 def posed(models: ModelClass | Table, domain: Domain | Table | None) -> Posed:
@@ -22,9 +25,9 @@ def posed(models: ModelClass | Table, domain: Domain | Table | None) -> Posed:
     if isinstance(models, Table):
         if domain is not None:
             raise TypeError("a Table has its own candidates: leave domain out, or pass models in place of the table")
-        return Posed(models.models(), models.domain, True)
+        return Posed(models.models(), models.domain, models)
     if isinstance(domain, Table):
-        return Posed(models, domain.domain, True)
+        return Posed(models, domain.domain, domain)
     if domain is None:
         raise TypeError("domain is missing: pass the candidates, or an alexp.Table in place of models and domain")
-    return Posed(models, domain, False)
+    return Posed(models, domain, None)

@@ -49,8 +49,9 @@ from alexp.table.encoding import (
     stored_kernels,
     stored_matrix,
 )
-from alexp.table.files import FileError, Lines, column_lines, frame_lines, text_of
+from alexp.table.files import Dialect, FileError, Lines, column_lines, frame_lines, text_of
 from alexp.table.numbers import Decimal, written
+from alexp.table.results import REWARD, measurements, without_column
 from alexp.table.understood import Understood, UnderstoodColumn
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ _IDS = {"id", "name", "names", "compound", "candidate", "entry", "sample", "expe
 _SUMMARIES = {"total", "sum", "mean", "average", "median", "std", "sd", "rsd", "stdev", "std dev", "summe", "gesamt",
               "mittelwert", "stabw", "standardabweichung", "somme", "moyenne", "totale", "media"}  # fmt: skip
 _MOST_SUMMARIES = 6  # lines at the end that may be such
-_RESERVED = ("trial", "reward")  # columns of files of results
+_RESERVED = ("trial", REWARD)  # columns of files of results
 _MOST_LOOKED_AT = 50  # lines that tell whether the first is one of names or units
 _MOST_LISTED_COLUMNS = 1_000  # columns of a description that `understood` lists one by one
 
@@ -123,8 +124,13 @@ class Table:
     """
 
     def __init__(self, lines: Lines, options: Options) -> None:
-        self._lines, self._options = lines, options.checked(lines)
-        self._columns, self._kept, self._remarks = _columns(lines, self._options)
+        self._options = options.checked(lines)
+        self._whole, self._lines, self._measured = lines, lines, list[tuple[int, float]]()
+        self.result = options.reward
+        if self.result is not None:
+            k = lines.header.index(self.result)
+            self._lines, (self._measured, _) = without_column(lines, k), measurements(lines, k, self._options)
+        self._columns, self._kept, self._remarks = _columns(self._lines, self._options)
         self._descriptions: dict[str, DescribedBy] = {}
         self._memories: dict[str, tuple[Any, str]] = {}  # old campaigns, and their columns of results
 
@@ -143,6 +149,7 @@ class Table:
         header: int | None = None,
         skip: Sequence[int] = (),
         encoding: str | None = None,
+        reward: str | None = None,
     ) -> Table:
         """Read CSV (commas, semicolons or tabs; UTF-8, UTF-16, Windows-1252), .xlsx or Parquet.
 
@@ -162,8 +169,11 @@ class Table:
         decimal : the decimal sign, "." or ",", of all columns or by column, where the cells do not tell.
         replace : what to read in place of some cells, such as {"<0.1": 0.05, "n.d.": ""}.
         header : the line that has the names of the columns; skip : lines that are no candidates; encoding : of a text.
+        reward : the column of results. It is no feature; what is filled in there counts as measured.
         """
-        options = Options(id, sheet, kinds or {}, ignore, missing, decimal, replace or {}, header, skip, encoding)
+        options = Options(
+            id, sheet, kinds or {}, ignore, missing, decimal, replace or {}, header, skip, encoding, reward
+        )
         return cls(options.lines(read_bytes(Path(path)), Path(path)), options)
 
     @classmethod
@@ -334,6 +344,19 @@ class Table:
         return len(self._columns[0].cells)
 
     @property
+    def results(self) -> list[tuple[int, float]]:
+        """(candidate, reward) of what is filled in in the column of results, several of one candidate if measured."""
+        place = {row: k for k, row in enumerate(self._kept)}
+        return [(place[row], value) for row, value in self._measured if row in place]
+
+    @cached_property
+    def dialect(self) -> Dialect:
+        """How the file is written. Where no number shows its decimal sign, a text with semicolons has commas."""
+        known = self._lines.dialect
+        shown = {column.decimal for column in self._columns} - {None}
+        return replace(known, decimal="," if "," in shown or (not shown and known.separator == ";") else ".")
+
+    @property
     def names(self) -> list[str]:
         """What candidates are called: the cells of their first column, which has the ids if there are any."""
         return [str(cell) for cell in self._columns[0].cells]
@@ -347,6 +370,8 @@ class Table:
     def understood(self) -> Understood:
         """What was taken for what, one line per column; prints as a small table."""
         columns = [UnderstoodColumn(one.name, one.kind, one.example, one.becomes) for one in self._columns]
+        if self.result is not None:
+            columns.append(self._understood_result())
         remarks = list(self._remarks)
         for name, described in self._descriptions.items():
             if described.is_own:
@@ -360,6 +385,16 @@ class Table:
         remarks += [remark for _, remark in self._campaigns().values()]
         return Understood(
             f"{self._lines.path}, {self._lines.format}", self.n_candidates, tuple(columns), tuple(remarks)
+        )
+
+    def _understood_result(self) -> UnderstoodColumn:
+        assert self.result is not None
+        k, n = self._whole.header.index(self.result), len(self.results)
+        example = next((text for _, row in self._whole.rows if (text := text_of(row[k]))), "")
+        lost = len(self._measured) - n
+        what = f"{n or 'no'} result{'s' * (n != 1)}, taken in as measured" if n else "the result, none yet"
+        return UnderstoodColumn(
+            self.result, "result", example, f"{what}; {lost} of lines that were left out" if lost else what
         )
 
     @cached_property
@@ -527,8 +562,11 @@ def _columns(lines: Lines, options: Options) -> tuple[list[Column], list[int], l
     """The columns of a table, ids first; the rows that are kept, by number; and remarks."""
     for name in lines.header:
         if name.lower() in _RESERVED:
+            remedy = (
+                f"rename it, or say that it holds results: reward={name!r}" if name.lower() == REWARD else "rename it"
+            )
             raise FileError(
-                f"{lines.path}: candidates must not have a column {name!r}, which files of results use; rename it"
+                f"{lines.path}: candidates must not have a column {name!r}, which files of results use; {remedy}"
             )
     _check_one_header(lines, options)
     ids = _id_column(lines, options)
