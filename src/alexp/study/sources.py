@@ -1,9 +1,9 @@
-"""Which results of a file a study has already: files are read again when they have grown, and equal results may be two.
+"""Which results of a file a study has already: files grow and are read again, and equal results may be two.
 
-A source is what came in together: a file, as it grew, or the results of one call. A file is known again if it holds more
-than half of the results of a source, or, where that is a single result, if it has its name as well. Results of such a
-source are then known, each as often as it came in, and the others of the file are new. Results of other files are new,
-equal or not.
+A source is what came in together: a file, as it grew, or the results of one call. A file is known again if it holds
+more than half of the results of a source and, where that is a single result, if it has the same name. Results of such
+a source are then known, each as often as it came in, and the others of the file are new. Results of other files are
+new, equal or not.
 """
 
 from __future__ import annotations
@@ -65,7 +65,11 @@ class _Source:
 
 
 def new_results(
-    events: Iterable[Event], log: TrialLog, file: str, measured: Sequence[tuple[int, Value]]
+    events: Iterable[Event],
+    log: TrialLog,
+    file: str,
+    measured: Sequence[tuple[int, Value]],
+    again: bool = False,
 ) -> NewResults:
     """The (candidate, reward) of a file that are new to a study.
 
@@ -74,11 +78,12 @@ def new_results(
     events : of the study, those of the kinds `REWARDED`, in order.
     log : its trials.
     file : its name, without folders.
+    again : the file is a source of its own, whatever is known.
     """
     name, rows = _digest(file)[:12], dict[Result, list[int]]()
     for row, (candidate, reward) in enumerate(measured):
         rows.setdefault((candidate, _spelled(reward)), []).append(row)
-    known, continued, gone = set[int](), "", list[int]()
+    known, continued, gone = set[int](), new_key()[:16] if again else "", list[int]()
     for source in _sources(events, log.index):
         found = source.among({result: [row for row in own if row not in known] for result, own in rows.items()})
         if source.is_in(len(found), name):
@@ -95,11 +100,6 @@ def new_results(
     return NewResults(
         [row for row in left if row not in changed], changed, f"file:{name}:{continued or content}:{content}"
     )
-
-
-def new_source(file: str) -> str:
-    """The key of a call that adds the results of a file as new ones, whatever is known."""
-    return f"file:{_digest(file)[:12]}:{new_key()[:16]}:{new_key()[:16]}"
 
 
 def _sources(events: Iterable[Event], candidates: Sequence[int]) -> list[_Source]:

@@ -807,11 +807,14 @@ class Study:
             stop = stop if most is None else min(stop, start + most)
             return logbook.public_events(connection, self._id, start, stop)
 
-    def new_results(self, file: str, measured: Sequence[tuple[int, Value]]) -> NewResults:
-        """Which (candidate, reward) of a file, by its name, the study does not have; see `alexp.study.sources`."""
+    def new_results(self, file: str, measured: Sequence[tuple[int, Value]], again: bool = False) -> NewResults:
+        """Which (candidate, reward) of a file, by its name, the study does not have; see `alexp.study.sources`.
+
+        With `again` they are all new.
+        """
         with self._follower.moment() as (replica, connection):
-            rewarded = logbook.of_kinds(connection, self._id, REWARDED, replica.n_events)
-            return new_results(rewarded, replica.algorithm.log, file, measured)
+            rewarded = [] if again else logbook.of_kinds(connection, self._id, REWARDED, replica.n_events)
+            return new_results(rewarded, replica.algorithm.log, file, measured, again)
 
     def events_dataframe(self) -> pd.DataFrame:
         """One row per event: kind, trial, at (UTC), worker (host:process); the row number is the total order."""
