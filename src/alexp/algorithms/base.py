@@ -66,6 +66,7 @@ from alexp.problem.domains import (
     FiniteSet,
     check_available,
     domain_from_dict,
+    not_withheld,
 )
 from alexp.problem.models import ModelClass
 from alexp.problem.objectives import Measurements, Objectives, Reward, Value, first_of
@@ -510,7 +511,8 @@ class Algorithm(Guarded, ABC):
 
         No candidate is proposed while a trial of it is pending, from this list or an earlier ask, unless all have one;
         with `repeats=False` none that has been measured either. `available` restricts the choice to some candidates, by
-        index, boolean mask, or, where candidates are texts, by name.
+        index, boolean mask, or, where candidates are texts, by name. Candidates of a table with a number that was
+        filled in are proposed only where `available` names them.
 
         Where candidates have named columns, `where` restricts it by a condition, such as "temperature <= 105 and
         solvent != 'DMF'"; `at_most` says how many of the n actions may share a value of a column, and `together` names
@@ -692,7 +694,10 @@ class Algorithm(Guarded, ABC):
         order. A word that no candidate had before is one more: in models of components as far from every other as these
         are from each other. The run is repeated with the new candidates, as for `amend`.
         """
-        return self.take_candidates(self.check_candidates(table))
+        added = self.take_candidates(self.check_candidates(table))
+        for one in self.check_results(table, added[0]):
+            self.take_observation(*one)
+        return added
 
     def learn_from(self, campaigns: Mapping[str, Any], reward: str = "reward") -> None:
         """Learn from old campaigns, {name: results}: each gets further models behind those there are.
@@ -1042,6 +1047,7 @@ class Algorithm(Guarded, ABC):
         if self.repeats:
             return ValueError(f"every {whose} has failed; allow others, or amend or retract a failure")
         failed = ", has failed" if self._log.failed else ""
+        failed += ", has a number that was filled in" if not_withheld(self.domain) is not None else ""
         if left == 0:
             return ValueError(
                 f"every {whose} has been measured{failed} or is pending; tell or abandon what is pending, allow more, "
@@ -1082,7 +1088,7 @@ class Algorithm(Guarded, ABC):
             if left_out.size or not self.repeats:
                 return left_out
             allowed = np.arange(n)  # every candidate has a pending trial
-        found = self._not_failed(allowed)
+        found = self._not_failed(not_withheld(self.domain) if allowed is None else allowed)
         left = np.arange(n) if found is None or isinstance(found, AllBut) else found
         if not self.repeats:
             closed = np.zeros(n, dtype=bool)
@@ -1260,7 +1266,10 @@ class Algorithm(Guarded, ABC):
                 offer = points_offer(self._peak()[None])
             round_ = self._open_offer(offer, wait=False)
         else:
-            allowed = self._not_failed(check_available(available, self.domain))
+            known = check_available(available, self.domain)
+            if known is None and (left := not_withheld(self.domain)) is not None:
+                known = np.union1d(left, self._log.told_candidates())
+            allowed = self._not_failed(known)
             if allowed is not None and not allowed.size:
                 raise ValueError("every candidate that is available has failed, so that none can be recommended")
             offer, round_ = None, self._everything if allowed is None else self._listed.round(allowed)
@@ -1501,8 +1510,11 @@ class Algorithm(Guarded, ABC):
             raise ValueError(f"index must be below the number of candidates ({self.domain.n_candidates}), got {index}")
         return ExternalObservation(int(index), self.check_reward(reward))
 
-    def check_results(self, table: Table) -> list[ExternalObservation]:
-        """What is measured already, in the column of results of a table, or the error that taking it in would raise."""
+    def check_results(self, table: Table, first: int = 0) -> list[ExternalObservation]:
+        """What is measured already, in the column of results of a table, or the error that taking it in would raise.
+
+        `first` is the number of its first candidate.
+        """
         if table.result is not None and self._log.objectives:
             listed = ", ".join(map(repr, self._log.objectives))
             raise ValueError(
@@ -1512,7 +1524,7 @@ class Algorithm(Guarded, ABC):
         found = []
         for index, reward in table.results:
             try:
-                found.append(self.check_observation(index, reward))
+                found.append(self.check_observation(first + index, reward))
             except ValueError as error:
                 raise ValueError(f"{table.called(index)}, column {table.result!r}: {error}") from None
         return found
@@ -1610,6 +1622,8 @@ class Algorithm(Guarded, ABC):
 
     def check_candidates(self, table: Table) -> Arrivals:
         """What `add_candidates` would add, or the error it would raise; changes nothing."""
+        for _, reward in table.results if isinstance(table, Table) else ():
+            self.check_reward(reward)
         return arriving(self.models, self.domain, table)
 
     def check_campaigns(self, campaigns: Mapping[str, Any], reward: str = "reward") -> Arrivals:

@@ -13,6 +13,7 @@ from alexp.common.extras import EXTRAS, advice
 from alexp.common.memory import OutOfMemoryError, is_lack_of_memory, out_of_memory
 from alexp.common.redaction import printable, redact
 from alexp.study.errors import StudyError
+from alexp.table.remedies import FileError, on_the_command_line
 
 _EXPECTED = (StudyError, ValueError, TypeError, OSError, ArithmeticError, MemoryError, RecursionError)
 _LONGEST = 4000  # characters of a message
@@ -41,7 +42,8 @@ class SafeGroup(TyperGroup):
 
 def explain(error: BaseException) -> str:
     """An error message, redacted, printable and of limited length."""
-    text = printable(redact(str(error).strip()[: 2 * _LONGEST] or type(error).__name__))
+    said = error.worded(on_the_command_line) if isinstance(error, FileError) else str(error)
+    text = printable(redact(said.strip()[: 2 * _LONGEST] or type(error).__name__))
     if is_lack_of_memory(error) and not isinstance(error, OutOfMemoryError):
         text = str(out_of_memory(f"for this ({text})"))
     return text if len(text) <= _LONGEST else text[:_LONGEST] + " ..."

@@ -7,10 +7,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from alexp.cli.tables import FeatureFiles, pairs
+from alexp.cli.tables import (
+    DecimalSign,
+    FeatureFiles,
+    HeaderLine,
+    IdColumn,
+    Ignore,
+    KindOf,
+    Missing,
+    Replace,
+    Sheet,
+    Skip,
+    read_table,
+)
 
 if TYPE_CHECKING:
-    from alexp.table import Table
     from alexp.theory.preflight import Preflight
     from alexp.theory.table_check import TableCheck
 
@@ -20,6 +31,16 @@ def preflight(
         Path | None, typer.Option(help="CSV, .xlsx or Parquet file with one candidate per line.")
     ] = None,
     features: FeatureFiles = None,
+    id: IdColumn = None,
+    sheet: Sheet = None,
+    kind: KindOf = None,
+    ignore: Ignore = None,
+    missing: Missing = None,
+    decimal: DecimalSign = None,
+    replace: Replace = None,
+    header: HeaderLine = None,
+    skip: Skip = None,
+    reward: Annotated[str | None, typer.Option(help="Column of the results.")] = None,
     degree: Annotated[int, typer.Option(min=0, help="Without files: Legendre polynomials up to this degree,")] = 10,
     size: Annotated[int, typer.Option(min=1, help="... in all subsets of this size,")] = 3,
     resolution: Annotated[int, typer.Option(min=1, help="... on this many points of [-1, 1].")] = 401,
@@ -43,26 +64,16 @@ def preflight(
     from alexp.theory import preflight as look
 
     console = Console()
-    table = _table(candidates, features)
-    if table is not None:
+    if candidates is None and features:
+        raise ValueError("--features describe --candidates, which are missing")
+    if candidates is not None:
+        reading = (id, sheet, kind, ignore, missing, decimal, replace, header, skip, reward)
+        table = read_table(candidates, features, *reading)
         report: Preflight | TableCheck = look(table)
     else:
         problem = ModelClass.legendre(degree, size), Interval(-1.0, 1.0, resolution)
         report = look(*problem, noise_std=noise_std, reward_bound=reward_bound)
-    console.print(str(report) if table is not None else report)
+    console.print(str(report) if candidates is not None else report)
     if json_file is not None:
         write_text(json_file, json.dumps(report.to_dict(), indent=1))
         console.print(f"report written to {json_file}")
-
-
-def _table(candidates: Path | None, features: list[str] | None) -> Table | None:
-    from alexp.table import Table
-
-    if candidates is None and features:
-        raise ValueError("--features describe --candidates, which are missing")
-    if candidates is None:
-        return None
-    table = Table.read(candidates)
-    for name, file in pairs(features or [], "--features").items():
-        table.describe(name, Path(file))
-    return table

@@ -100,7 +100,7 @@ def create(
     sheet: Sheet = None,
     kind: KindOf = None,
     ignore: Ignore = None,
-    missing: Missing = "refuse",
+    missing: Missing = None,
     decimal: DecimalSign = None,
     replace: Replace = None,
     header: HeaderLine = None,
@@ -108,7 +108,10 @@ def create(
     memory: Annotated[
         list[str] | None, typer.Option(help="NAME=FILE, results of an old campaign with columns of the table; repeat.")
     ] = None,
-    reward: RewardColumn = "reward",
+    reward: Annotated[
+        str | None,
+        typer.Option(help="Column of results, here and in old campaigns; what is filled in counts as measured."),
+    ] = None,
     preview: Annotated[bool, typer.Option("--preview", help="Say what the columns are, and make nothing.")] = False,
     noise_std: Annotated[float | None, typer.Option(help="Standard deviation of the noise, if it is known.")] = None,
     reward_bound: Annotated[
@@ -156,9 +159,10 @@ def create(
     from alexp.study import create_study
     from alexp.study.declared import kernels_from_words
 
-    table = read_table(candidates, features, id, sheet, kind, ignore, missing, decimal, replace, header, skip)
-    table = table.with_memory(pairs(memory, "--memory"), reward) if memory else table
-    for line in shown(table.understood):
+    reading = (id, sheet, kind, ignore, missing, decimal, replace, header, skip)
+    table = read_table(candidates, features, *reading, reward, reward_elsewhere=bool(memory))
+    table = table.with_memory(pairs(memory, "--memory"), reward or "reward") if memory else table
+    for line in shown(table):
         typer.echo(line)
     if preview:
         return
@@ -191,6 +195,8 @@ def create(
     of = ", ".join(f"{key} ({values.shape[1]} features)" for key, values in table.features().items())
     where, n = study.storage.describe(), table.n_candidates
     typer.echo(printable(f"created {name!r} in {where}: {n} candidates; {models.n_models} models of {of}"))
+    if table.results:
+        typer.echo(f"added {len(table.results)} results that the table has")
 
 
 @app.command()
@@ -397,7 +403,7 @@ def add(
     candidates: Annotated[Path, typer.Argument(help="CSV, .xlsx or Parquet file with the columns of the first table.")],
     features: FeatureFiles = None,
     sheet: Sheet = None,
-    missing: Missing = "refuse",
+    missing: Missing = None,
     decimal: DecimalSign = None,
     replace: Replace = None,
     header: HeaderLine = None,
@@ -415,8 +421,8 @@ def add(
     with _opened(name, storage, worker) as study:
         problem = study.algorithm.models, study.algorithm.domain
         known = stated_kinds(*problem)
-        read = (sheet, known["kinds"], None, missing, decimal, replace, header, skip)
-        table = read_table(candidates, features, known["id"], *read)
+        read = (sheet, known["kinds"], None, missing, decimal, replace, header, skip, study.result_column)
+        table = read_table(candidates, features, known["id"], *read, reward_elsewhere=True)
         if preview:
             study.refresh().check_candidates(table)
         else:
@@ -786,8 +792,11 @@ def _statements(study: Study) -> Iterator[str]:
 
 
 def _unseen(study: Study) -> list[int]:
-    seen = set(study.algorithm.log.index)
-    unseen = [index for index in range(study.algorithm.domain.n_candidates) if index not in seen]
+    from alexp.problem.domains import FiniteSet
+
+    seen, domain = set(study.algorithm.log.index), study.algorithm.domain
+    seen |= set(domain.withheld.tolist() if isinstance(domain, FiniteSet) else [])
+    unseen = [index for index in range(domain.n_candidates) if index not in seen]
     if not unseen:
         raise ValueError("every candidate has been asked for or measured; drop --new")
     return unseen

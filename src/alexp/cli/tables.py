@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from alexp.common.redaction import printable
+from alexp.table.columns import OTHERS
+from alexp.table.remedies import on_the_command_line
 
 if TYPE_CHECKING:
     from alexp.table import Table
@@ -21,11 +23,14 @@ FeatureFiles = Annotated[
 IdColumn = Annotated[str | None, typer.Option("--id", help="Column that names the candidates.")]
 Sheet = Annotated[str | None, typer.Option(help="Sheet of a workbook with several.")]
 KindOf = Annotated[
-    list[str] | None, typer.Option("--kind", help="COLUMN=KIND: number, words, yes/no, SMILES or label; repeat.")
+    list[str] | None, typer.Option("--kind", help="COLUMN=KIND: number, log, words, yes/no, SMILES or label; repeat.")
 ]
 Ignore = Annotated[list[str] | None, typer.Option(help="Column that models do not use; repeat.")]
 Missing = Annotated[
-    str, typer.Option(help="Blank cells: refuse, median (fill in), drop (candidates) or 'leave out' (columns).")
+    list[str] | None,
+    typer.Option(
+        help="Blank cells: refuse, drop (candidates), median (fill in) or 'leave out' (columns); COLUMN=... for one."
+    ),
 ]
 DecimalSign = Annotated[
     list[str] | None, typer.Option("--decimal", help="Decimal sign, or COLUMN=SIGN, where cells do not tell; repeat.")
@@ -66,6 +71,16 @@ def swaps(texts: Sequence[str] | None) -> dict[str, str]:
     return {cell: value for cell, _, value in (text.rpartition("=") for text in texts or [])}
 
 
+def missing_from(texts: Sequence[str] | None) -> Any:
+    """The value of --missing: one word, words by column, or both."""
+    plain = [text for text in texts or [] if "=" not in text]
+    if len(plain) > 1:
+        raise ValueError(f"--missing must be one word, or COLUMN=WORD; got {' and '.join(map(repr, plain))}")
+    by_column = pairs([text for text in texts or [] if "=" in text], "--missing")
+    rest = plain[0] if plain else "refuse"
+    return {**by_column, OTHERS: rest} if by_column else rest
+
+
 def read_table(
     candidates: Path,
     features: Sequence[str] | None,
@@ -73,33 +88,40 @@ def read_table(
     sheet: str | None,
     kind: Sequence[str] | Mapping[str, str] | None,
     ignore: Sequence[str] | None,
-    missing: str,
+    missing: Sequence[str] | None,
     decimal: Sequence[str] | None,
     replace: Sequence[str] | None,
     header: int | None,
     skip: Sequence[int] | None,
+    reward: str | None = None,
+    reward_elsewhere: bool = False,
 ) -> Table:
     """The table that the options describe."""
+    from alexp.common.files import read_bytes
     from alexp.table import Table
 
     kinds: Any = kind if isinstance(kind, Mapping) else pairs(kind or [], "--kind")
-    table = Table.read(
+    table = Table.from_bytes(
+        read_bytes(candidates),
         candidates,
-        id,
-        sheet,
+        id=id,
+        sheet=sheet,
         kinds=kinds,
         ignore=ignore or (),
-        missing=missing,  # type: ignore[arg-type]  # other words are refused there
+        missing=missing_from(missing),  # other words are refused there
         decimal=decimal_from(decimal),
         replace=swaps(replace),
         header=header,
         skip=skip or (),
+        reward=reward,
+        reward_elsewhere=reward_elsewhere,
     )
     for name, file in pairs(features or [], "--features").items():
         table.describe(name, Path(file))
     return table
 
 
-def preview(understood: Understood) -> Iterator[str]:
+def preview(understood: Table | Understood) -> Iterator[str]:
     """What was understood, line by line."""
-    return (printable(line) for line in str(understood).splitlines())
+    shown = understood.understood_in(on_the_command_line) if hasattr(understood, "understood_in") else understood
+    return (printable(line) for line in str(shown).splitlines())

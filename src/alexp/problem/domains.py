@@ -199,16 +199,24 @@ class Box:
 class FiniteSet:
     """A table of candidates: an array, a DataFrame, or a list of anything. Actions come back as the user's own rows.
 
+    The candidates `withheld`, by number, are proposed only where `available` names them: those of a table with a number
+    that was filled in.
+
     >>> FiniteSet(["water", "ethanol"])[1]
     'ethanol'
     """
 
-    def __init__(self, candidates: Action) -> None:
+    def __init__(self, candidates: Action, withheld: Sequence[int] = ()) -> None:
         if isinstance(candidates, str | bytes | dict | set) or not hasattr(candidates, "__len__"):
             raise TypeError(f"candidates must be an array, a DataFrame or a list, got {type(candidates).__name__}")
         self.candidates = candidates
         if len(candidates) == 0:
             raise ValueError("candidates must not be empty")
+        self.withheld = np.array(sorted({count("withheld", one, 0) for one in withheld}), dtype=np.int64)
+        if self.withheld.size and self.withheld[-1] >= len(candidates):
+            raise ValueError(f"withheld must hold numbers below {len(candidates)}, got {self.withheld[-1]}")
+        if self.withheld.size == len(candidates):
+            raise ValueError("withheld must leave a candidate that can be proposed")
         if (equal := _equal_candidates(candidates)) is not None:
             caution(
                 f"candidates {equal[0]} and {equal[1]} are equal ({_short(self[equal[1]])}): each counts as a "
@@ -282,6 +290,12 @@ class FiniteSet:
 
     def to_dict(self) -> dict[str, Any] | None:
         """The table, if it consists of numbers and text; None for other objects, which cannot be stored."""
+        described = self._described()
+        if described is not None and self.withheld.size:
+            described["withheld"] = self.withheld.tolist()
+        return described
+
+    def _described(self) -> dict[str, Any] | None:
         candidates = self.candidates
         if isinstance(candidates, np.ndarray):
             return None if candidates.dtype == object else {"kind": "array", "candidates": candidates}
@@ -486,12 +500,12 @@ def domain_from_dict(data: dict[str, Any]) -> Domain:
     if kind == "box":
         return Box(data["lower"], data["upper"], data["resolution"], data["seed"], data["extra"])
     if kind in ("array", "list"):
-        return FiniteSet(data["candidates"])
+        return FiniteSet(data["candidates"], data.get("withheld", ()))
     if kind == "frame":
         require("pandas")
         import pandas as pd
 
-        return FiniteSet(pd.DataFrame(data["columns"], index=data["index"]))
+        return FiniteSet(pd.DataFrame(data["columns"], index=data["index"]), data.get("withheld", ()))
     if kind == "arms":
         return Arms(data["names"])
     if kind == "candidates":
@@ -508,6 +522,13 @@ def domain_from_dict(data: dict[str, Any]) -> Domain:
 
 
 # -- which candidates a round may use ----------------------------------------------------------------------------
+
+
+def not_withheld(domain: Domain, among: IntArray | None = None) -> IntArray | None:
+    """Those of some candidates, all if None, that are proposed without being named; None for all there are."""
+    if not isinstance(domain, FiniteSet) or not domain.withheld.size:
+        return among
+    return np.setdiff1d(np.arange(domain.n_candidates) if among is None else among, domain.withheld)
 
 
 def check_available(available: Available, domain: Domain) -> IntArray | None:

@@ -17,7 +17,7 @@ import numpy as np
 
 from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.validation import count
-from alexp.problem.domains import Available, Domain, check_available
+from alexp.problem.domains import Available, Domain, check_available, not_withheld
 from alexp.problem.where import holds, named_columns, unknown_column
 
 if TYPE_CHECKING:
@@ -41,8 +41,8 @@ def check_where(available: Available, where: str | None, domain: Domain) -> IntA
     if where is None:
         return allowed
     found = holds(where, domain)
-    both = found if allowed is None else np.intersect1d(found, allowed)
-    if not both.size:
+    both = not_withheld(domain, found) if allowed is None else np.intersect1d(found, allowed)
+    if both is None or not both.size:
         raise ValueError(f"where={where!r} holds for none of the available candidates")
     return both
 

@@ -27,6 +27,7 @@ from alexp.algorithms.several import SeveralObjectivesError
 from alexp.common.memory import OutOfMemoryError, exceeds_memory, is_lack_of_memory, out_of_memory
 from alexp.common.redaction import printable, redact
 from alexp.study import errors
+from alexp.table.remedies import FileError, in_json
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -142,7 +143,8 @@ def problem_of(error: BaseException, fields: Mapping[str, str] = NO_FIELDS) -> P
     kind = OUT_OF_MEMORY if is_short else next((kind for known, kind in TABLE if isinstance(error, known)), None)
     if kind is None:
         return None
-    text = str(error).strip() or type(error).__name__
+    said = error.worded(in_json) if isinstance(error, FileError) else str(error)
+    text = said.strip() or type(error).__name__
     if is_short and not isinstance(error, OutOfMemoryError):
         text = str(out_of_memory(f"for this request ({text})"))
     more: dict[str, object] = {}

@@ -34,7 +34,8 @@ from alexp.service.security import Limits
 from alexp.study.declared import kernels_by_name, kernels_from_words
 from alexp.study.tables import Terms
 from alexp.table.columns import Reading
-from alexp.table.files import Lines, column_lines, lines_of, packed_cells
+from alexp.table.files import FileError, Lines, column_lines, lines_of, packed_cells
+from alexp.table.results import REWARD
 from alexp.table.table import Table
 
 Number = Annotated[float, Field(ge=-LARGEST, le=LARGEST)]
@@ -182,7 +183,9 @@ class MemoryBody(Body):
         description="Results of old campaigns by name, each as CSV text, a file or columns: those of the table that "
         "models use, and the reward.",
     )
-    reward: str = Field(default="reward", max_length=200, description="The column of the results in memory.")
+    reward: str | None = Field(
+        default=None, max_length=200, description="The column of the results; reward in memory if absent."
+    )
 
     def campaigns(self, limits: Limits) -> dict[str, Lines]:
         """The results as lines; raises if they are too many."""
@@ -197,6 +200,9 @@ class MemoryBody(Body):
         return out
 
 
+MissingWord = Literal["refuse", "median", "drop", "leave out"]
+
+
 class TableBody(Body):
     """A table of candidates; further descriptions of them, if there are any."""
 
@@ -207,12 +213,14 @@ class TableBody(Body):
     )
     id: str | None = Field(default=None, description="The column that names the candidates.")
     sheet: str | None = Field(default=None, description="Of a workbook with several.")
-    kinds: dict[str, Literal["number", "words", "yes/no", "SMILES", "label"]] = Field(
+    kinds: dict[str, Literal["number", "log", "words", "yes/no", "SMILES", "label"]] = Field(
         default_factory=dict, description="What columns are, where that is not what the reader takes them for."
     )
     ignore: list[str] = Field(default_factory=list, description="Columns that models do not use.")
-    missing: Literal["refuse", "median", "drop", "leave out"] = Field(
-        default="refuse", description="Blank cells: an error; filled; their candidates or their columns left out."
+    missing: MissingWord | dict[str, MissingWord] = Field(
+        default="refuse",
+        description="Blank cells: an error; filled; their candidates or their columns left out. By column, with * for "
+        "all others. A candidate with a number that was filled in is proposed only where available names it.",
     )
     decimal: Literal[".", ","] | dict[str, Literal[".", ","]] | None = Field(
         default=None, description="The decimal sign, or signs by column, where the cells do not tell."
@@ -221,6 +229,9 @@ class TableBody(Body):
     header: Annotated[int | None, Field(ge=1, description="The line that has the names of the columns.")] = None
     skip: list[Whole] = Field(default_factory=list, description="Lines that are no candidates.")
     encoding: str | None = Field(default=None, max_length=40, description="Of a text.")
+    reward: str | None = Field(
+        default=None, max_length=200, description="The column of results: no feature; they count as measured."
+    )
     models: dict[str, str | TableFile | list[str] | list[list[Number]]] = Field(
         default_factory=dict,
         description="Descriptions of the candidates by name: a file or CSV text, matched by id, rows of numbers, or "
@@ -243,6 +254,8 @@ class TableBody(Body):
             "header": self.header,
             "skip": self.skip,
             "encoding": self.encoding,
+            "reward": self.reward or stated.get("reward"),
+            "reward_elsewhere": stated.get("reward_elsewhere", False),
         }
         if self.columns is not None:
             table = Table.from_columns(self.columns, **options)
@@ -266,6 +279,12 @@ class TableProblem(TableBody, MemoryBody):
     model_config = _examples(_EXAMPLE_PROBLEM)
 
     kind: Literal["table"]
+    reward: str | None = Field(
+        default=None,
+        max_length=200,
+        description="The column of results: no feature of the table, where they count as measured. The one in memory "
+        "has the same name, or is called reward.",
+    )
     kernels: str | dict[str, str] = Field(
         default="auto", description="auto, linear, or kernels by name of the description, such as tanimoto+matern:0.5."
     )
@@ -274,12 +293,13 @@ class TableProblem(TableBody, MemoryBody):
 
     def table(self, limits: Limits, **stated: Unpack[Reading]) -> Table:
         """The table; raises if it or its features exceed the limits."""
+        stated["reward_elsewhere"] = bool(self.memory)
         table = super().table(limits, **stated)
         _check("features", sum(values.size for values in table.features().values()), limits.features)
         if not self.memory:
             return table
         with _prefixed("memory"):
-            return table.with_memory(self.campaigns(limits), self.reward)
+            return table.with_memory(self.campaigns(limits), self.reward or REWARD)
 
     def build(self, limits: Limits) -> Built:
         """Models and the table; raises if they exceed the limits."""
@@ -530,6 +550,8 @@ def _prefixed(field: str) -> Iterator[None]:
     """Begin error messages with a field, which `problems` then finds in the body."""
     try:
         yield
+    except FileError as error:
+        raise error.under(field) from None
     except (ValueError, TypeError) as error:
         raise ValueError(f"{field}: {error}") from None
 

@@ -44,6 +44,8 @@ from alexp.study.study import TrialResult
 from alexp.study.tables import as_result, export as lines_of, plate, plate_bytes, plate_sheet, read_results
 from alexp.study.viewing import explained_settings, money_of
 from alexp.table.arrivals import stated_kinds
+from alexp.table.remedies import in_json
+from alexp.table.results import REWARD
 from alexp.table.table import Table
 
 if TYPE_CHECKING:
@@ -342,7 +344,7 @@ def table_routes(limits: Limits) -> APIRouter:
     def preview(body: requests.TableProblem) -> Response:
         """What a table would be understood as, column by column; nothing is made."""
         with as_problems(fields_of(body)), gathered() as warnings:
-            return answer(CallResult(body.table(limits).understood.to_dict(), warnings))
+            return answer(CallResult(body.table(limits).understood_in(in_json).to_dict(), warnings))
 
     return router
 
@@ -503,7 +505,9 @@ def trial_routes(studies: StudyCache, limits: Limits) -> APIRouter:
 
         def work(opened: OpenStudy) -> State:
             study, algorithm = opened.study, opened.study.algorithm
-            table = body.table(limits, **stated_kinds(algorithm.models, algorithm.domain))
+            known = stated_kinds(algorithm.models, algorithm.domain)
+            known["reward"], known["reward_elsewhere"] = study.result_column, True
+            table = body.table(limits, **known)
             _check_added(table, algorithm, limits)
             added = study.add_candidates(table, key)
             return {"candidates": added, "n_candidates": study.domain.n_candidates}
@@ -517,7 +521,7 @@ def trial_routes(studies: StudyCache, limits: Limits) -> APIRouter:
 
         def work(opened: OpenStudy) -> State:
             study = opened.study
-            study.learn_from(body.campaigns(limits), body.reward, key)
+            study.learn_from(body.campaigns(limits), body.reward or REWARD, key)
             return {"n_models": study.algorithm.models.n_models}
 
         return answer(studies.change(name, work, caller.worker(body.worker), fields_of(body)))

@@ -197,8 +197,9 @@ class Study:
         """Propose an action, or a list of `n`, for instance a plate.
 
         `available` restricts the choice to some candidates, by index, boolean mask or, where candidates are texts, by
-        name. No candidate is proposed while another worker measures it, unless there is no other; with `distinct` it
-        is an error if one list would need the same candidate twice.
+        name. Candidates of a table with a number that was filled in are proposed only where it names them. No candidate
+        is proposed while another worker measures it, unless there is no other; with `distinct` it is an error if one
+        list would need the same candidate twice.
 
         Where candidates have named columns, `where` is a condition that they must meet, `at_most` says how many of the
         n trials may share a value of a column, and `together` names columns with one value for all n. The latter two
@@ -298,9 +299,9 @@ class Study:
 
         return self._store_observations(make, key, sure)
 
-    def take_results(self, table: Table) -> list[Trial]:
-        """Add what is measured already, in the column of results of the table that the study begins with."""
-        return self._store_observations(lambda algorithm: algorithm.check_results(table), None, True)
+    def take_results(self, table: Table, first: int = 0, key: str | None = None) -> list[Trial]:
+        """Add what is measured already, in the column of results of a table; `first` is its first candidate."""
+        return self._store_observations(lambda algorithm: algorithm.check_results(table, first), key, True)
 
     def _store_observations(
         self, make: Callable[[Algorithm], list[ExternalObservation]], key: str | None, sure: bool
@@ -341,7 +342,8 @@ class Study:
         """Add the candidates of a table to a study of a table, for all its workers, and return their numbers.
 
         They must have the columns and descriptions of the first, and ids of their own; see
-        `Algorithm.add_candidates`. Later asks may propose them.
+        `Algorithm.add_candidates`. Later asks may propose them. Results of them are taken in, where `Table.read` was
+        told their column.
         """
         _, events = self._follower.act(
             lambda replica: replica.check_candidates(table),
@@ -352,6 +354,8 @@ class Study:
         cells, first = next(iter(detail_of(events[0])["added"]["cells"].values())), events[0].candidate
         if first is None or (key is not None and list(map(str, cells)) != table.names):
             raise ValueError(f"key {key!r} was used before, for other candidates; another call needs another key")
+        if table.results:
+            self.take_results(table, first, None if key is None else f"{key}: results")
         return list(range(first, first + len(cells)))
 
     def learn_from(self, campaigns: Mapping[str, Any], reward: str = "reward", key: str | None = None) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import re
-import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -32,6 +31,7 @@ from alexp.study.study import TrialResult
 from alexp.table.columns import Options, decimal_sign, number_column
 from alexp.table.files import Cell, FileError, Lines, lines_of, text_of
 from alexp.table.numbers import Decimal, is_unit, written
+from alexp.table.remedies import OPEN, Remedy, Text
 from alexp.table.results import REWARD
 
 if TYPE_CHECKING:
@@ -42,10 +42,14 @@ if TYPE_CHECKING:
     from alexp.study.study import Checked, Study
 
 _MOST_MISTAKES = 20
-_AMEND = "amend (--amend) takes the one of the file"
+_PARTIAL = Remedy("partial", True)
+_AMEND: Text = ("to take the one of the file: ", Remedy("amend", True))
 
 
 # -- results ---------------------------------------------------------------------------------------------------
+
+
+Mistake = tuple[int, Text]  # a line of a file, and what is wrong with it
 
 
 class Terms(NamedTuple):
@@ -131,9 +135,7 @@ def _places(lines: Lines, study: Study, stated: str | None) -> dict[str, int]:
     if objectives := study.algorithm.log.objectives:
         if stated is not None:
             listed = ", ".join(map(repr, objectives))
-            raise ValueError(
-                f"reward (--reward) must be left out, the study has the objectives {listed}; got {stated!r}"
-            )
+            raise FileError(f"the study has the objectives {listed}; leave out ", Remedy("reward", stated))
         return {name: lines.column(name) for name in objectives}
     wanted = study.result_column if stated is None else stated
     places = [k for name in (wanted, REWARD) if (k := lines.maybe(name)) is not None]
@@ -144,8 +146,9 @@ def _places(lines: Lines, study: Study, stated: str | None) -> dict[str, int]:
     if stated is not None or not places:
         if lines.maybe(wanted) is None:
             raise FileError(
-                f"{lines.path} needs a column {wanted!r}{did_you_mean(wanted, lines.header)} It has "
-                f"{', '.join(map(repr, lines.header))}; the one of the results is named by reward=... (--reward NAME)"
+                f"{lines.path} needs a column {wanted!r}{did_you_mean(wanted, lines.header) or '.'} It has "
+                f"{', '.join(map(repr, lines.header))}; say which one holds the results: ",
+                Remedy("reward", OPEN),
             )
         return {REWARD: lines.column(wanted)}
     return {REWARD: [*filled, *places][0]}
@@ -190,7 +193,7 @@ def read_observations(
         lines = replace(lines, rows=[one for one in lines.rows if not results.is_blank(one[1])])
     if not lines.rows:
         raise FileError(f"{path} holds no rewards")
-    mistakes, rows, values = list[tuple[int, str]](), list[int](), list[Reward]()
+    mistakes, rows, values = list[Mistake](), list[int](), list[Reward]()
     for row, (line, cells) in enumerate(lines.rows):
         try:
             for one in results.of(cells):
@@ -198,7 +201,7 @@ def read_observations(
                 rows.append(row)
                 values.append(one)
         except ValueError as error:
-            mistakes.append((line, str(error)))
+            mistakes.append((line, _said(error)))
     _raise_if_any(path, mistakes)
     own = {} if isinstance(domain, ContextualDomain) else candidate_columns(domain, 0)
     columns: dict[str, list[Any]] = {
@@ -219,16 +222,13 @@ def read_observations(
 
 def check_unchanged(study: Study, path: Path, frame: pd.DataFrame, new: NewResults) -> None:
     """Raise if results of a file are others than when it was read before."""
-    log, name, wrong = study.algorithm.log, labeller(study.algorithm), list[tuple[int, str]]()
+    log, name, wrong = study.algorithm.log, labeller(study.algorithm), list[Mistake]()
     for row, trial in new.changed.items():
         before, now = _joined(log.measurements(trial)), _joined([_in_frame(frame, row, log.objectives)])
-        wrong.append(
-            (
-                int(frame.index[row]),
-                f"{name(trial)} had the result {before} (trial {trial}) when the file was read before, and now has "
-                f"{now}; {_AMEND}. If it was measured again, keep both lines",
-            )
+        had = (
+            f"{name(trial)} had the result {before} (trial {trial}) when the file was read before, and now has {now}; "
         )
+        wrong.append((int(frame.index[row]), (had, *_AMEND, "; if it was measured again, keep both lines")))
     _raise_if_any(path, wrong)
 
 
@@ -294,7 +294,7 @@ def read_results(
         _check_filled(lines, described, results, algorithm.domain)
     found: dict[int, list[tuple[int, Reward | str]]] = {}
     written_notes: dict[int, list[str]] = {}
-    mistakes = list[tuple[int, str]]()
+    mistakes = list[Mistake]()
     for line, cells in lines.rows:
         if terms.partial and results.is_blank(cells):
             continue
@@ -304,13 +304,13 @@ def read_results(
             name = row[names] if ids is None and names is not None else None
             number = find_trial(algorithm.log, algorithm.domain, trial, name)
         except (ValueError, TypeError) as error:
-            mistakes.append((line, str(error)))
+            mistakes.append((line, _said(error)))
             continue
-        mistakes += [(line, text) for text in _differing(described, row, trial_columns(algorithm, number))]
+        mistakes += [(line, (text,)) for text in _differing(described, row, trial_columns(algorithm, number))]
         try:
             found.setdefault(number, []).extend((line, value) for value in results.of(cells))
         except ValueError as error:
-            mistakes.append((line, str(error)))
+            mistakes.append((line, _said(error)))
         if notes is not None and row[notes].strip():
             written_notes.setdefault(number, []).append(row[notes].strip())
     checked: list[Checked] = []
@@ -319,7 +319,7 @@ def read_results(
             note = "; ".join(dict.fromkeys(written_notes.get(number, [])))
             checked += [_checked(replica, number, values, terms.amend, note)] if values else []
         except (ValueError, TypeError) as error:
-            mistakes.append((values[0][0], str(error)))
+            mistakes.append((values[0][0], _said(error)))
     _raise_if_any(path, mistakes)
     if not checked:
         raise FileError(f"{path} holds no rewards")
@@ -356,7 +356,7 @@ def _checked(
         known = log.measurements(trial)
         has = f"the reward {_joined(known)}" if known else "failed" if trial in log.failed else "no reward any more"
         says = FAILED if isinstance(told, CheckedFail) else _joined((told.reward, *told.more))
-        raise ValueError(f"trial {trial} has {has}, the file says {says}; {_AMEND}")
+        raise FileError(f"trial {trial} has {has}, the file says {says}; ", *_AMEND)
     return told
 
 
@@ -376,12 +376,18 @@ def _check_header(lines: Lines, known: Sequence[str]) -> None:
             raise FileError(f"{lines.path}: column {name!r} is not known{meant} Nothing was written")
 
 
-def _raise_if_any(path: Path | str, wrong: list[tuple[int, str]]) -> None:
+def _said(error: Exception) -> Text:
+    """The message of an error, with its remedies."""
+    return error.args if isinstance(error, FileError) else (str(error),)
+
+
+def _raise_if_any(path: Path | str, wrong: list[Mistake]) -> None:
     """Raise for all that is wrong in a file, by line."""
     if wrong:
-        mistakes = [f"{path}, line {line}: {text}" for line, text in sorted(wrong, key=itemgetter(0))]
-        more = [f"and {len(mistakes) - _MOST_MISTAKES} more"] if len(mistakes) > _MOST_MISTAKES else []
-        raise FileError("\n".join([*mistakes[:_MOST_MISTAKES], *more, "nothing was written"]))
+        wrong = sorted(wrong, key=itemgetter(0))
+        parts = [part for line, text in wrong[:_MOST_MISTAKES] for part in (f"{path}, line {line}: ", *text, "\n")]
+        more = f"and {len(wrong) - _MOST_MISTAKES} more\n" if len(wrong) > _MOST_MISTAKES else ""
+        raise FileError(*parts, f"{more}nothing was written")
 
 
 def _id(cell: str) -> int:
@@ -393,21 +399,23 @@ def _id(cell: str) -> int:
 
 def _reward(cell: str, decimal: Decimal, name: str, may_fail: bool) -> float:
     if cell == "":
-        raise ValueError(f"{name} is empty; to take only the lines that have one, use partial (--partial)")
+        raise FileError(f"{name} is empty; to take only the lines that have one: ", _PARTIAL)
     number = written(cell)
     if number is not None and number.bound:
-        raise ValueError(
+        raise FileError(
             f"{name} is {cell!r}, a bound and not a measurement: models would take any number in its place for one "
-            "that was measured. Measure it, or leave the cell blank and use partial (--partial)"
+            "that was measured. Measure it, or leave the cell blank: ",
+            _PARTIAL,
         )
     if number is None or (number.unit and not is_unit(number.unit)):
         start = re.match(r"\s*([+-]?\d+(?:[.,]\d+)?)\s*(?:±|\+/?-)", cell)
         other = start[1] if start is not None else FAILED if may_fail else ""
         wanted = f'a number, or the word "{FAILED}"' if may_fail else "a number"
-        raise ValueError(
+        raise FileError(
             f"{name} must be {wanted}, got {cell!r}; correct it, or say what to read in its place, such as "
-            f"{repr(other) if other else 'nothing'}: replace={{{cell!r}: {other!r}}} "
-            f"(--replace {shlex.quote(f'{cell}={other}')})" + (" and partial (--partial)" if other == "" else "")
+            f"{repr(other) if other else 'nothing'}: ",
+            Remedy("replace", {cell: other}),
+            *(() if other else (", ", _PARTIAL)),
         )
     return number.value(decimal)
 
@@ -428,7 +436,9 @@ def _check_filled(lines: Lines, described: Mapping[str, int], results: _Results,
             empty = " and ".join(repr(results.titles[place]) for place in results.places.values())
             raise FileError(
                 f"{lines.at(filled[0], k)}: the results seem to be in {name!r}, and {empty} is empty; say which column "
-                f"holds them: reward={name!r} (--reward {shlex.quote(name)}). Nothing was written"
+                "holds them: ",
+                Remedy("reward", name),
+                ". Nothing was written",
             )
 
 

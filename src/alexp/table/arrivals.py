@@ -13,7 +13,7 @@ from alexp.common.validation import did_you_mean
 from alexp.common.warning import caution
 from alexp.problem.domains import Domain, FiniteSet
 from alexp.problem.models import ModelClass
-from alexp.table.columns import Column, Options, Reading
+from alexp.table.columns import NUMERIC, Column, Options, Reading
 from alexp.table.encoding import (
     Arrivals,
     DescribedColumns,
@@ -25,6 +25,7 @@ from alexp.table.encoding import (
     stored_feature,
 )
 from alexp.table.files import FileError
+from alexp.table.remedies import Remedy, worded
 from alexp.table.table import DescribedBy, Table
 from alexp.table.understood import Understood, UnderstoodColumn
 
@@ -95,6 +96,8 @@ def arriving(models: ModelClass, domain: Domain, table: Table) -> Arrivals:
         }
     _say_what_is_new(new, encoding, fresh, columns, domain)
     arrivals: Arrivals = {"cells": cells, "features": dict(features), "encoding": out}
+    if new.withheld:
+        arrivals["withheld"] = new.withheld
     if memories := encoding.get("memories"):
         from alexp.table.memory import expected, without_memories
 
@@ -118,10 +121,10 @@ def understood(models: ModelClass, domain: Domain, table: Table) -> Understood:
             becomes = f"words, new here: {_some(fresh)}" if fresh else "words, all known"
         elif column.name in constant:
             becomes = "left out, as at first"
-        elif column.kind == "number":
-            becomes = replace(column, blanks=[0]).becomes  # whether or not they are all the same
+        elif column.kind in NUMERIC:
+            becomes = worded(replace(column, blanks=[0]).becomes)  # whether or not they are all the same
         else:
-            becomes = column.becomes if column.kind in ("id", "label") else "as at first"
+            becomes = worded(column.becomes) if column.kind in ("id", "label") else "as at first"
         lines.append(UnderstoodColumn(column.name, column.kind, column.example, becomes))
     return replace(table.understood, columns=tuple(lines))
 
@@ -167,7 +170,8 @@ def _read_alike(table: Table, encoding: Encoding, stated: Reading) -> Table:
         if column.kind == "label" and stated["kinds"].get(column.name) not in ("label", None):
             raise FileError(
                 f"{table._lines.path}: the column {column.name!r} has blank cells, and models use it; fill them in, or "
-                "leave these candidates out: missing='drop'"
+                "leave these candidates out: ",
+                Remedy("missing", "drop"),
             )
     by_name: dict[str, DescribedColumns] = {**encoding["matrices"]}
     for own in encoding["described"].values():
@@ -189,7 +193,7 @@ def _read_alike(table: Table, encoding: Encoding, stated: Reading) -> Table:
 def _check_units(table: Table, columns: Mapping[str, Column], encoding: Encoding) -> None:
     for first in encoding["columns"]:
         unit = columns[first["name"]].unit
-        if unit and unit != first["unit"] and first["kind"] == "number":
+        if unit and unit != first["unit"] and first["kind"] in NUMERIC:
             raise FileError(
                 f"{table._lines.path}, column {first['name']!r}: the unit is {unit!r}, and that of the first table is "
                 f"{first['unit'] or 'not stated'!r}; write all numbers of a column in one unit"

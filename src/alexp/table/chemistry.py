@@ -12,6 +12,7 @@ import numpy as np
 from alexp.common.arrays import AnyArray, FloatArray
 from alexp.common.extras import advice, is_installed
 from alexp.table.files import FileError, Lines
+from alexp.table.remedies import Remedy
 
 _RADIUS, _BITS = 2, 2048
 _LARGE = 1e12  # descriptors are smaller
@@ -38,8 +39,10 @@ def check_smiles(lines: Lines, k: int, texts: Sequence[str], blank: Set[int]) ->
     name = lines.header[k]
     if not is_installed("rdkit"):
         raise FileError(
-            f"{advice('rdkit', f'{lines.path}: column {name!r} holds SMILES and')}, or leave the column out: "
-            f"ignore=[{name!r}], or take them as words: kinds={{{name!r}: 'words'}}"
+            f"{advice('rdkit', f'{lines.path}: column {name!r} holds SMILES and')}, or leave the column out: ",
+            Remedy("ignore", [name]),
+            ", or take them as words: ",
+            Remedy("kinds", {name: "words"}),
         )
     from rdkit import Chem, rdBase
 
@@ -54,13 +57,15 @@ def check_smiles(lines: Lines, k: int, texts: Sequence[str], blank: Set[int]) ->
                 if ">" in text:
                     what, remedy = "a reaction, not a molecule", "give each of its components a column"
                 raise FileError(
-                    f"{lines.at(row, k)}: {text!r} is {what}; {remedy}, or leave the column out: ignore=[{name!r}]"
+                    f"{lines.at(row, k)}: {text!r} is {what}; {remedy}, or leave the column out: ",
+                    Remedy("ignore", [name]),
                 )
             other = spelled.setdefault(Chem.MolToSmiles(molecule), text)
             if other != text:
                 raise FileError(
                     f"{lines.at(row, k)}: {text!r} and {other!r} are one molecule in two spellings, which would count "
-                    f"as two components; write one of them, or say replace={{{text!r}: {other!r}}}"
+                    "as two components; write one of them, or say ",
+                    Remedy("replace", {text: other}),
                 )
             known.add(text)
 

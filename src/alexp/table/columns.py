@@ -15,13 +15,17 @@ import numpy as np
 from alexp.common.arrays import FloatArray
 from alexp.common.validation import LARGEST, did_you_mean, one_of
 from alexp.table.files import Cell, FileError, Lines, lines_of, text_of
+from alexp.table.logarithms import why_logarithm
 from alexp.table.numbers import BOTH, Decimal, Written, convention, is_unit, unit_in, written
+from alexp.table.remedies import OPEN, Part, Remedy, all_or_error
 
-Kind = Literal["id", "number", "yes/no", "words", "SMILES", "label"]
-Stated = Literal["number", "yes/no", "words", "SMILES", "label"]
+Kind = Literal["id", "number", "log", "yes/no", "words", "SMILES", "label"]
+Stated = Literal["number", "log", "yes/no", "words", "SMILES", "label"]
 Missing = Literal["refuse", "median", "drop", "leave out"]
 KINDS: tuple[Stated, ...] = get_args(Stated)
 MISSING: tuple[Missing, ...] = get_args(Missing)
+NUMERIC = ("number", "log")  # kinds of columns of numbers
+OTHERS = "*"  # in place of a name: all other columns
 MOST_WORDS = 500  # different ones of a column that is one-hot encoded
 MOST_LISTED = 10  # cells that an error names
 
@@ -46,6 +50,9 @@ _SERIAL = re.compile(r"\b(date|datum|dato|fecha|data)\b", re.IGNORECASE)  # in t
 _SERIALS = (20_000.0, 80_000.0)  # days since 1900, as Excel counts them: 1954 to 2119
 
 
+Remark = str | tuple[Part, ...]
+
+
 class Reading(TypedDict, total=False):
     """Keywords of `Table.read` and its kin."""
 
@@ -53,13 +60,14 @@ class Reading(TypedDict, total=False):
     sheet: str | None
     kinds: Mapping[str, Stated]
     ignore: Sequence[str]
-    missing: Missing
+    missing: Missing | Mapping[str, Missing]
     decimal: Decimal | Mapping[str, Decimal] | None
     replace: Mapping[str, str | float]
     header: int | None
     skip: Sequence[int]
     encoding: str | None
     reward: str | None
+    reward_elsewhere: bool
 
 
 @dataclass(frozen=True)
@@ -70,21 +78,25 @@ class Options:
     sheet: str | None = None
     kinds: Mapping[str, Stated] = field(default_factory=dict)
     ignore: Sequence[str] = ()
-    missing: Missing = "refuse"
+    missing: Missing | Mapping[str, Missing] = "refuse"
     decimal: Decimal | Mapping[str, Decimal] | None = None
     replace: Mapping[str, str | float] = field(default_factory=dict)
     header: int | None = None
     skip: Sequence[int] = ()
     encoding: str | None = None
     reward: str | None = None
+    reward_elsewhere: bool = False  # whether the table may lack the column of results, which other files have
 
     def lines(self, data: bytes | str, path: Path | str) -> Lines:
         """The cells in the content of a file that messages call `path`."""
         return lines_of(data, path, self.sheet, self.header, self.skip, self.encoding)
 
     def checked(self, lines: Lines) -> Options:
-        """The same, or an error that names the wrong keyword."""
-        one_of("missing", self.missing, MISSING)
+        """The same for a table that has these lines, or an error that names the wrong keyword."""
+        if self.reward_elsewhere and self.reward not in lines.header:
+            return replace(self, reward=None, reward_elsewhere=False).checked(lines)
+        for how in self.missing.values() if isinstance(self.missing, Mapping) else [self.missing]:
+            one_of("missing", how, MISSING)
         for name, kind in self.kinds.items():
             one_of(f"the kind of {name!r}", kind, KINDS)
         signs = self.decimal.values() if isinstance(self.decimal, Mapping) else [self.decimal]
@@ -92,13 +104,33 @@ class Options:
             if sign is not None:
                 one_of("decimal", sign, (".", ","))
         named = [*self.kinds, *self.ignore, *(name for name in (self.id, self.reward) if name is not None)]
-        for name in [*named, *(self.decimal if isinstance(self.decimal, Mapping) else ())]:
+        by_name = (self.decimal, {} if isinstance(self.missing, str) else dict(self.missing) | {OTHERS: ""})
+        named += [name for one in by_name if isinstance(one, Mapping) for name in one if name != OTHERS]
+        for name in named:
             if name not in lines.header:
                 there = ", ".join(map(repr, lines.header))
                 meant = did_you_mean(name, lines.header) or "."
                 raise FileError(f"{lines.path} has no column {name!r}{meant} It has {there}")
         kinds: dict[str, Stated] = {**dict.fromkeys(self.ignore, "label"), **self.kinds}
         return replace(self, kinds=kinds)
+
+    def missing_of(self, name: str) -> Missing:
+        """What to do with the blank cells of a column; `OTHERS` of columns that are not named."""
+        if isinstance(self.missing, str):
+            return self.missing
+        return self.missing.get(name, self.missing.get(OTHERS, "refuse"))
+
+    def names_blanks(self, name: str) -> bool:
+        """Whether it is stated for that column alone what to do with its blank cells."""
+        return not isinstance(self.missing, str) and name in self.missing
+
+    def supposing(self, remedies: Sequence[Remedy]) -> Options:
+        """The same, with what else would have to be said; of the lines only."""
+        out = self
+        for one in remedies:
+            known: dict[str, Any] = {one.keyword: [*out.skip, *one.value] if one.keyword == "skip" else one.value}
+            out = replace(out, **known)
+        return out
 
     def replaced(self, cell: Cell) -> Cell:
         """What to read in place of a cell."""
@@ -132,7 +164,7 @@ class Column:
     blanks: list[int]
     example: str
     unit: str = ""
-    remarks: tuple[str, ...] = ()
+    remarks: tuple[Remark, ...] = ()
     decimal: Decimal | None = None
 
     @property
@@ -151,7 +183,7 @@ class Column:
         return len(self.distinct) < 2 and not self.blanks
 
     @property
-    def becomes(self) -> str:
+    def becomes(self) -> tuple[Part, ...]:
         """What models see of it, in a few words."""
         different = self.distinct
         if self.kind == "id":
@@ -160,18 +192,21 @@ class Column:
             what = "shown, not a feature"
         elif self.is_constant:
             what = "left out: the same for all candidates"
-        elif self.kind == "number":
+        elif self.kind in NUMERIC:
             numbers = self.values
             assert numbers is not None
-            unit = f" {self.unit}" if self.unit else ""
-            what = f"a number from {np.nanmin(numbers):.6g} to {np.nanmax(numbers):.6g}{unit}"
+            unit, of = f" {self.unit}" if self.unit else "", "the logarithm of " * (self.kind == "log")
+            what = f"{of}a number from {np.nanmin(numbers):.6g} to {np.nanmax(numbers):.6g}{unit}"
         elif self.kind == "yes/no":
             what = "no = 0, yes = 1"
         elif self.kind == "SMILES":
             what = "fingerprints and descriptors, a model each"
         else:
             what = f"a component with {len(different)} words"
-        return "; ".join([what, *self.remarks])
+        out: list[Part] = [what]
+        for remark in self.remarks:
+            out += ["; ", remark] if isinstance(remark, str) else ["; ", *remark]
+        return tuple(out)
 
     def taken(self, rows: Sequence[int]) -> Column:
         """The column at some of the rows."""
@@ -196,13 +231,37 @@ def as_id(lines: Lines, k: int) -> Column:
         if (first := seen.setdefault(text, row)) != row:
             raise FileError(
                 f"{lines.at(row, k)}: the id {text!r} is on {lines.place} {lines.rows[first][0]} already; ids must "
-                "differ: rename or remove one of the two, or say which column has the ids: id=..."
+                "differ: rename or remove one of the two, or say which column has the ids: ",
+                Remedy("id", OPEN),
             )
     return Column(lines.header[k], "id", texts, None, [], texts[0])
 
 
 def understand(lines: Lines, k: int, options: Options) -> Column:
     """A column as what it is; raises FileError where that is in doubt."""
+    name = lines.header[k]
+    if options.kinds.get(name) == "log":
+        column = _as_written(lines, k, replace(options, kinds={**options.kinds, name: "number"}))
+        assert column.values is not None
+        if (wrong := np.flatnonzero(column.values <= 0.0)).size:
+            text = text_of(lines.rows[int(wrong[0])][1][k])
+            raise FileError(
+                f"{lines.at(int(wrong[0]), k)}: {text!r} has no logarithm, and the kind of the column is 'log'; say "
+                "what to read in its place: ",
+                Remedy("replace", {text: OPEN}),
+                ", or take the numbers as they are: ",
+                Remedy("kinds", {name: "number"}),
+            )
+        return replace(column, kind="log")
+    column = _as_written(lines, k, options)
+    if column.kind != "number" or name in options.kinds or not (why := why_logarithm(column.values)):
+        return column
+    plain = (Remedy("kinds", {name: "number"}), " takes them as they are")
+    return replace(column, kind="log", remarks=(*column.remarks, why, plain))
+
+
+def _as_written(lines: Lines, k: int, options: Options) -> Column:
+    """A column as what it is, its numbers as they are."""
     name, stated = lines.header[k], options.kinds.get(lines.header[k])
     cells = [options.replaced(row[k]) for _, row in lines.rows]
     if stated is None and options.decimal_of(name) != "," and (found := _plain_numbers(cells)) is not None:
@@ -229,7 +288,10 @@ def _check_serial_dates(lines: Lines, k: int, values: FloatArray) -> None:
     if _SERIAL.search(name) and np.all((values >= low) & (values <= high)):
         raise FileError(
             f"{lines.at(0, k)}: {text_of(lines.rows[0][1][k])!r} may be a date as Excel counts days; leave the column "
-            f"out: ignore=[{name!r}], or say that it is a number: kinds={{{name!r}: 'number'}}"
+            "out: ",
+            Remedy("ignore", [name]),
+            ", or say that it is a number: ",
+            Remedy("kinds", {name: "number"}),
         )
 
 
@@ -291,7 +353,7 @@ def _numeric(
     unit: str,
     blanks: list[int],
     decimal: Decimal | None,
-    remarks: tuple[str, ...] = (),
+    remarks: tuple[Remark, ...] = (),
 ) -> Column:
     if (large := np.flatnonzero(np.abs(values) > LARGEST)).size:
         cell = f"{text_of(lines.rows[large[0]][1][k])!r:.40}"
@@ -342,7 +404,9 @@ def _numbers_or_words(
     if dates and 2 * len(dates) >= there and stated is None:
         raise FileError(
             f"{lines.at(dates[0], k)}: {texts[dates[0]]!r} is a date, and no model knows what to do with it; leave the "
-            f"column out: ignore=[{name!r}], or write a number in its place, such as days"
+            "column out: ",
+            Remedy("ignore", [name]),
+            ", or write a number in its place, such as days",
         )
     if stated is None and there and (n == 0 or padded or 2 * n < there):
         _check_unknown_unit(lines, k, texts, others)
@@ -351,19 +415,22 @@ def _numbers_or_words(
         return _words(lines, k, texts, example, remark=remark)
     if wrong := [*others, *dates]:
         first = min(wrong)
-        remedy = (
-            f", but {n} of {there} cells are; correct it, or say replace={{{texts[first]!r}: ''}} for a blank cell, or "
-            f"kinds={{{name!r}: 'words'}}"
+        what, blank = f"{lines.at(first, k)}: {texts[first]!r} is not a number", Remedy("replace", {texts[first]: ""})
+        if stated:
+            raise FileError(f"{what}; correct it, or say ", blank, " for a blank cell")
+        words = Remedy("kinds", {name: "words"})
+        raise FileError(
+            f"{what}, but {n} of {there} cells are; correct it, or say ", blank, " for a blank cell, or ", words
         )
-        raise FileError(f"{lines.at(first, k)}: {texts[first]!r} is not a number{'' if stated else remedy}")
     if bounds:
         raise FileError(
-            f"{lines.at(bounds[0], k)}: {texts[bounds[0]]!r} is a bound, not a number; say which number to take: "
-            f"replace={{{texts[bounds[0]]!r}: ...}}"
+            f"{lines.at(bounds[0], k)}: {texts[bounds[0]]!r} is a bound, not a number; say which number to take: ",
+            Remedy("replace", {texts[bounds[0]]: OPEN}),
         )
     if n == 0:
         if stated is None:
-            return Column(name, "label", texts, None, [], "", remarks=("all cells are blank",))
+            advised = ("all cells are blank; if it is for results, say ", Remedy("reward", name))
+            return Column(name, "label", texts, None, [], "", remarks=(advised,))
         raise FileError(f"{lines.at(0, k)}: no cell is a number")
     unit = _unit(lines, k, numbers, stated is not None)
     texts_only = [
@@ -398,8 +465,10 @@ def _check_unknown_unit(lines: Lines, k: int, texts: list[str], others: list[int
             unit = next(iter(around))
             raise FileError(
                 f"{lines.at(others[0], k)}: {texts[others[0]]!r} may be a number with the unit "
-                f"{(unit[1] or unit[0])!r}, or a word; say which: kinds={{{name!r}: 'number'}} or "
-                f"kinds={{{name!r}: 'words'}}"
+                f"{(unit[1] or unit[0])!r}, or a word; say which: ",
+                Remedy("kinds", {name: "number"}),
+                " or ",
+                Remedy("kinds", {name: "words"}),
             )
 
 
@@ -411,7 +480,10 @@ def _check_two_numbers(lines: Lines, k: int, texts: list[str], blanks: list[int]
         name = lines.header[k]
         raise FileError(
             f"{lines.at(there[0], k)}: {texts[there[0]]!r} has several numbers; write one in every cell, or say that "
-            f"they are words, kinds={{{name!r}: 'words'}}, or leave the column out: ignore=[{name!r}]"
+            "they are words, ",
+            Remedy("kinds", {name: "words"}),
+            ", or leave the column out: ",
+            Remedy("ignore", [name]),
         )
 
 
@@ -435,7 +507,8 @@ def _unit(lines: Lines, k: int, numbers: Sequence[Written | None], stated: bool)
         row = first[""]
         raise FileError(
             f"{lines.at(row, k)}: this number has no unit, others of the column have {units[0]!r}; add it, or say that "
-            f"all have the same: kinds={{{lines.header[k]!r}: 'number'}}"
+            "all have the same: ",
+            Remedy("kinds", {lines.header[k]: "number"}),
         )
     return units[0] if units else title
 
@@ -467,7 +540,10 @@ def in_doubt(lines: Lines, k: int, row: int, text: str) -> FileError:
     name = lines.header[k]
     return FileError(
         f"{lines.at(row, k)}: {text!r} may be {found.value(',')!r} or {found.value('.')!r}, and no other number of "
-        f"the column tells; say which sign is the decimal one: decimal={{{name!r}: ','}} or decimal={{{name!r}: '.'}}"
+        "the column tells; say which sign is the decimal one: ",
+        Remedy("decimal", {name: ","}),
+        " or ",
+        Remedy("decimal", {name: "."}),
     )
 
 
@@ -491,8 +567,8 @@ def check_points(lines: Lines, columns: Sequence[Column], places: Sequence[int],
         sure = sure or found.point is not None or options.decimal_of(column.name) == "."
         if found.open is not None and found.point is None and options.decimal_of(column.name) is None:
             doubts.append(in_doubt(lines, k, found.open, texts[found.open]))
-    if doubts and (commas or not sure):
-        raise doubts[0]
+    if commas or not sure:
+        all_or_error(doubts)
 
 
 def _pair(texts: list[str]) -> dict[str, int] | None:
@@ -524,7 +600,8 @@ def _check_errors(lines: Lines, k: int, texts: Sequence[str]) -> None:
         if text.startswith("#") and _ERROR.fullmatch(text):
             raise FileError(
                 f"{lines.at(row, k)}: {text!r} is an error of the spreadsheet; correct it, or say what to read in its "
-                f"place: replace={{{text!r}: ...}}"
+                "place: ",
+                Remedy("replace", {text: OPEN}),
             )
 
 
@@ -535,24 +612,22 @@ def _words(lines: Lines, k: int, texts: list[str], example: str, stated: bool = 
     blanks = [row for row, text in enumerate(texts) if not text or text.lower() in _BLANK_WORDS]
     blank = set(blanks)
     cells = ["" if row in blank else text for row, text in enumerate(texts)]
-    remarks = (remark,) if remark else ()
+    remarks: tuple[Remark, ...] = (remark,) if remark else ()
     column = Column(lines.header[k], "words", cells, None, blanks, example, remarks=remarks)
     different = column.distinct
-    if len(different) == len(cells) - len(blanks) and len(different) > 2 and not stated:
-        return replace(column, cells=texts, blanks=[]).as_label("every cell is different")
+    if len(different) == len(cells) > 2 and not stated:
+        return column.as_label("every cell is different")
     if len(different) > MOST_WORDS:
         if stated:
             raise FileError(f"{lines.path}, column {lines.header[k]!r}: {len(different)} different words are too many")
-        return replace(column, cells=texts, blanks=[]).as_label(
-            f"{len(different)} different words, more than {MOST_WORDS}"
-        )
+        return column.as_label(f"{len(different)} different words, more than {MOST_WORDS}")
     spellings: dict[str, str] = {}
     for word in different:
         other = spellings.setdefault(word.casefold(), word)
         if other != word:
             column = replace(column, remarks=(*column.remarks, f"{other!r} and {word!r} count as two words"))
     if not stated and look_like_smiles(different):
-        advised = f"kinds={{{column.name!r}: 'SMILES'}} takes them for molecules"
+        advised = (Remedy("kinds", {column.name: "SMILES"}), " takes them for molecules")
         column = replace(column, remarks=(*column.remarks, advised))
     return column
 

@@ -32,7 +32,8 @@ class Feature:
     column, kind, unit : of the column.
     form : what is made of it. Words are columns of 0 and 1, molecules are bits of a fingerprint, or descriptors.
     known : words, numbers of bits, or names of descriptors: one for each of the d features.
-    median : of numbers where some cells were blank: it is put there, and a second feature says so.
+    median : of numbers where some cells were blank, of logarithms for the kind "log": it is put there, and a second
+        feature says so.
     """
 
     column: str
@@ -52,8 +53,7 @@ class Feature:
 
             return replace(out, known=tuple(telling_descriptors(column.cells)))
         if chosen == "number":
-            assert column.values is not None
-            return replace(out, median=float(np.nanmedian(column.values)) if column.blanks else None)
+            return replace(out, median=float(np.nanmedian(out._numbers(column.cells))) if column.blanks else None)
         return out.widened(column.cells)
 
     def widened(self, cells: Sequence[Any]) -> Self:
@@ -80,14 +80,18 @@ class Feature:
             from alexp.table.chemistry import descriptors
 
             return descriptors(cells, self.known)
-        if self.kind == "yes/no":
-            values = np.array([yes_or_no(cell) for cell in cells])[:, None]
-        else:
-            values = np.array([np.nan if cell == "" else float(cell) for cell in cells])[:, None]
+        values = self._numbers(cells)[:, None]
         if self.median is None:
             return values
         blank = np.isnan(values)
         return np.hstack([np.where(blank, self.median, values), blank])
+
+    def _numbers(self, cells: Sequence[Any]) -> FloatArray:
+        """The numbers of n cells, (n,), as models see them; NaN where a cell is blank."""
+        if self.kind == "yes/no":
+            return np.array([yes_or_no(cell) for cell in cells])
+        values = np.array([np.nan if cell == "" else float(cell) for cell in cells])
+        return np.log10(values) if self.kind == "log" else values
 
     @classmethod
     def from_dict(cls, data: State) -> Self:
@@ -264,12 +268,14 @@ class Arrivals(TypedDict):
 
     `features` (k, d) by name of the matrix or memory; new words and bits have columns behind those there were. Where a
     run learns from old campaigns there are no new candidates, and `learned` has what these expect of all candidates.
+    `withheld` are those of the k that are proposed only where they are named.
     """
 
     cells: dict[str, list[Any]]
     features: dict[str, AnyArray]
     encoding: Encoding
     learned: NotRequired[dict[str, AnyArray]]
+    withheld: NotRequired[list[int]]
 
 
 def extended(models: ModelClass, domain: FiniteSet, arrivals: Arrivals) -> tuple[ModelClass, FiniteSet]:
@@ -293,7 +299,8 @@ def extended(models: ModelClass, domain: FiniteSet, arrivals: Arrivals) -> tuple
     out = make_models(matrices, components, kernels_stored(encoding["kernels"]), encoding["intercept"], batches)
     out = out.remembering(memories, trusts(memories, batches[0] if batches else len(before))) if memories else out
     out.encoding, out._scales = dict(encoding), models._scales
-    return out, FiniteSet(pd.DataFrame(cells)) if n_new else domain
+    withheld = [*domain.withheld.tolist(), *(len(before) + k for k in arrivals.get("withheld", []))]
+    return out, FiniteSet(pd.DataFrame(cells), withheld) if n_new else domain
 
 
 def trusts(memories: Mapping[str, AnyArray], n_first: int) -> dict[str, float]:

@@ -7,19 +7,23 @@ import csv
 import io
 import re
 import zipfile
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
+from functools import reduce
 from numbers import Integral, Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from unicodedata import normalize
+from xml.etree import ElementTree
 
 from alexp.common.cells import from_csv
 from alexp.common.extras import require
+from alexp.table.remedies import FileError as FileError, Remedy
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,13 +37,16 @@ _CELL = 16  # bytes of a cell of a workbook, at least
 _ENCODINGS = ("utf", "cp", "iso8859", "mac", "koi8", "gb", "big5", "shift", "euc", "ascii")
 _NUMBER = re.compile(r"[+-]?\d+([.,]\d+)?([eE][+-]?\d+)?")
 _PERCENT = re.compile(rb'numFmtId="(?:9|10)"|formatCode="[^"]*%')  # in the styles of a workbook
+_PIECE = 1 << 20  # bytes of a sheet that are looked through at once
+_LONGEST_TAG = 1 << 16  # bytes
+_MERGED = re.compile(rb"<(?:\w+:)?mergeCell\s[^<>]*?ref=.([A-Z]{1,3}[0-9]{1,7}:[A-Z]{1,3}[0-9]{1,7})")
+_REFERENCE = re.compile(r"([A-Z]+)([0-9]+)")
+_MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+_OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+_DAMAGED = (zipfile.BadZipFile, NotImplementedError, ValueError, OSError)  # what opening a damaged archive raises
 _NAMES = {",": "commas", ";": "semicolons", "\t": "tabs"}
 _ENCODING_NAMES = {"utf-8": "UTF-8", "utf-8-sig": "UTF-8", "cp1252": "Windows-1252", "latin-1": "Latin-1"}
 _ENCODING_NAMES |= dict.fromkeys(("utf-16", "utf-16-le", "utf-16-be"), "UTF-16")
-
-
-class FileError(ValueError):
-    """A file has errors; the message names the file and the lines."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +78,7 @@ class Lines:
     format : what was read, such as "text, semicolons, UTF-8".
     place : what a line is called in messages.
     dialect : how the file is written; the decimal sign is known when its columns are.
+    remarks : what was done to the cells.
     """
 
     path: Path | str
@@ -79,6 +87,7 @@ class Lines:
     format: str = ""
     place: str = "line"
     dialect: Dialect = Dialect()
+    remarks: tuple[str, ...] = ()
 
     def column(self, name: str) -> int:
         """Position of a column, by its name in any case."""
@@ -128,8 +137,8 @@ def lines_of(
     if isinstance(data, bytes) and data[:4] == b"PAR1":
         return replace(frame_lines(_parquet(data, path), path, "Parquet"), dialect=Dialect("parquet"))
     if isinstance(data, bytes) and data[:4] == b"PK\x03\x04":
-        rows, format = _workbook(data, path, sheet)
-        dialect = Dialect("xlsx")
+        rows, format, merged = _workbook(data, path, sheet, header)
+        dialect, remarks = Dialect("xlsx"), _of_merged(merged)
     else:
         if sheet is not None:
             raise FileError(f"{path} is a text, which has no sheets; leave sheet out, got {sheet!r}")
@@ -137,11 +146,16 @@ def lines_of(
         rows, separator = _separated(normalize("NFC", text), path, header, columns)
         named = f"text in {_ENCODING_NAMES.get(codec, codec)}" if codec else "text"
         format = f"{named}, separated by {_NAMES.get(separator, repr(separator))}"
-        dialect = Dialect("text", separator, encoding=codec or "utf-8")
-    return replace(_named(rows, path, header, skip, format, columns), dialect=dialect)
+        dialect, remarks = Dialect("text", separator, encoding=codec or "utf-8"), ()
+    return replace(_named(rows, path, header, skip, format, columns), dialect=dialect, remarks=remarks)
 
 
 # -- texts -----------------------------------------------------------------------------------------------------
+
+
+def _of_merged(n: int) -> tuple[str, ...]:
+    """A remark on merged cells that were filled in."""
+    return (f"{n} merged range{'s' * (n != 1)} of cells: every cell has the text or number of its range",) if n else ()
 
 
 def _decoded(data: bytes, path: Path | str, encoding: str | None) -> tuple[str, str]:
@@ -228,9 +242,12 @@ def _separator(text: str, path: Path | str, header: int | None, columns: Sequenc
     if header is None and many:
         most = max(many)
         names = next(number for number, line in numbered if line.count(many[most]) == most - 1)
+        remedy = Remedy("header", names)
         raise FileError(
             f"{path}, line 1: the first line has one cell, the lines below it {most}; if it is a title, say in which "
-            f"line the names of the columns are: header={names}"
+            "line the names of the columns are: ",
+            remedy,
+            assuming=[remedy],
         )
     decimals = usual.get(",") == 2 and lines and "," not in lines[0]
     return "\t" if decimals else ","
@@ -239,11 +256,14 @@ def _separator(text: str, path: Path | str, header: int | None, columns: Sequenc
 # -- workbooks and data frames ---------------------------------------------------------------------------------
 
 
-def _workbook(data: bytes, path: Path | str, sheet: str | None) -> tuple[list[tuple[int, list[Cell]]], str]:
+def _workbook(
+    data: bytes, path: Path | str, sheet: str | None, header: int | None
+) -> tuple[list[tuple[int, list[Cell]]], str, int]:
+    """The rows, their merged cells filled in; what was read; and how many merged ranges had cells to fill in."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             names, size = archive.namelist(), sum(entry.file_size for entry in archive.infolist())
-    except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError) as error:
+    except _DAMAGED as error:
         raise FileError(f"{path} is damaged: {error}") from None
     if "xl/workbook.xml" not in names:
         what = "an OpenDocument sheet" if "mimetype" in names else "an archive, not a workbook"
@@ -259,8 +279,11 @@ def _workbook(data: bytes, path: Path | str, sheet: str | None) -> tuple[list[tu
         wanted = titles if sheet is None else [sheet] if sheet in titles else []
         has_percent = "xl/styles.xml" in names and _has_percent(data)
         filled = {title: _sheet(book[title], has_percent) for title in wanted}
+        merged = dict.fromkeys(wanted, 0)
         if any(None in row for rows in filled.values() for _, row in rows):
             _check_formulas(data, path, filled)
+            for title in wanted:
+                merged[title] = _fill(filled[title], _merged_ranges(data, title), header, path) if filled[title] else 0
     except FileError:
         raise
     except Exception as error:  # a damaged workbook fails in many ways
@@ -271,12 +294,81 @@ def _workbook(data: bytes, path: Path | str, sheet: str | None) -> tuple[list[tu
     if len(filled) > 1:
         listed = ", ".join(map(repr, filled))
         raise FileError(
-            f"{path} has {len(filled)} sheets with cells ({listed}); say which: sheet={next(iter(filled))!r}"
+            f"{path} has {len(filled)} sheets with cells ({listed}); say which: ", Remedy("sheet", next(iter(filled)))
         )
     if not filled:
         raise FileError(f"{path} has no cells")
     title, rows = next(iter(filled.items()))
-    return rows, f"workbook, sheet {title!r}"
+    return rows, f"workbook, sheet {title!r}", merged[title]
+
+
+class _Merged(NamedTuple):
+    """Merged cells: first and last line, first and last column, counted from 1."""
+
+    top: int
+    bottom: int
+    left: int
+    right: int
+
+
+def _merged_ranges(data: bytes, title: str) -> list[_Merged]:
+    """The merged ranges of a sheet with cells of several lines or columns; openpyxl has none where it only reads."""
+    found, rest = list[bytes](), b""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive, archive.open(_part_of(archive, title)) as stream:
+        while piece := stream.read(_PIECE):
+            piece = rest + piece
+            cut = piece.rfind(b"<")
+            rest = piece[cut:] if cut >= 0 and len(piece) - cut < _LONGEST_TAG else b""
+            found += _MERGED.findall(piece[: len(piece) - len(rest)])
+    corners = [(_REFERENCE.findall(one.decode())) for one in found]
+    return [_Merged(int(top), int(bottom), _place(left), _place(right)) for (left, top), (right, bottom) in corners]
+
+
+def _part_of(archive: zipfile.ZipFile, title: str) -> str:
+    """The part of a workbook that has a sheet."""
+    sheets = ElementTree.fromstring(archive.read("xl/workbook.xml")).iter(f"{{{_MAIN}}}sheet")
+    wanted = next(one.get(f"{{{_OFFICE}}}id") for one in sheets if one.get("name") == title)
+    relations = ElementTree.fromstring(archive.read("xl/_rels/workbook.xml.rels"))
+    target = next(one.get("Target", "") for one in relations if one.get("Id") == wanted)
+    return target[1:] if target.startswith("/") else f"xl/{target}"
+
+
+def _place(letters: str) -> int:
+    """The number of a column, from 1.
+
+    >>> _place("A"), _place("AB")
+    (1, 28)
+    """
+    return reduce(lambda number, letter: 26 * number + ord(letter) - 64, letters, 0)
+
+
+def _fill(rows: list[tuple[int, list[Cell]]], ranges: Sequence[_Merged], header: int | None, path: Path | str) -> int:
+    """Write the cell of every merged range into its other cells, in place; returns how many ranges had any.
+
+    Names of columns and titles above them are not filled to the right, and not into the lines below.
+    """
+    names, width = header or rows[0][0], len(rows[0][1])
+    left, n_filled = len(rows) * width, 0
+    lines = [line for line, _ in rows]
+    for one in ranges:
+        start, stop = bisect_left(lines, one.top), bisect_right(lines, one.bottom)
+        last = min(one.right, width)
+        if start == stop or lines[start] != one.top or one.left > width:
+            continue
+        if (left := left - (stop - start) * (last - one.left + 1)) < 0:
+            raise FileError(f"{path} has merged ranges that overlap; it is damaged")
+        value, is_filled = rows[start][1][one.left - 1], False
+        is_name, is_heading = one.top <= names, one.left == 1 and last == width
+        if value is None or is_heading:
+            continue
+        for line, row in rows[start:stop]:
+            if is_name and line > names:
+                break
+            for k in range(one.left - 1, one.left if is_name else last):
+                if row[k] is None:
+                    row[k], is_filled = value, True
+        n_filled += is_filled
+    return n_filled
 
 
 def _check_formulas(data: bytes, path: Path | str, filled: Mapping[str, list[tuple[int, list[Cell]]]]) -> None:
@@ -344,16 +436,17 @@ def packed_cells(data: bytes) -> int:
 
     Of a file that is damaged it is zero as well: reading it says what is wrong.
     """
-    with suppress(Exception):
-        if data[:4] == b"PAR1":
-            require("pyarrow", subject="a Parquet file")
-            import pyarrow.parquet
+    if data[:4] == b"PAR1":
+        require("pyarrow", subject="a Parquet file")
+        import pyarrow
+        import pyarrow.parquet
 
+        with suppress(pyarrow.ArrowException, OSError, ValueError):
             known = pyarrow.parquet.read_metadata(io.BytesIO(data))
             return int(known.num_rows * known.num_columns)
-        if data[:4] == b"PK\x03\x04":
-            with zipfile.ZipFile(io.BytesIO(data)) as archive:
-                return sum(entry.file_size for entry in archive.infolist()) // _CELL
+    if data[:4] == b"PK\x03\x04":
+        with suppress(*_DAMAGED), zipfile.ZipFile(io.BytesIO(data)) as archive:
+            return sum(entry.file_size for entry in archive.infolist()) // _CELL
     return 0
 
 
@@ -433,16 +526,22 @@ def _named(
     names = names[:width]
     for line, row in rows[1:]:
         if len(row) != width and (len(row) < width or any(cell is not None for cell in row[width:])):
-            hint = f"; if it is no line of the table, remove it, or say skip=[{line}]" if len(row) < width else ""
-            if len(row) > width and "commas" in format:
-                hint = "; a decimal comma in a file separated by commas? Save it separated by semicolons"
-            raise FileError(f"{path}, line {line}: {len(row)} cells, but the header has {width}{hint}")
+            remedy = Remedy("skip", [line])
+            hint: tuple[str | Remedy, ...] = ("; if it is no line of the table, remove it, or say ", remedy)
+            if len(row) > width:
+                known = "commas" in format
+                hint = ("; a decimal comma in a file separated by commas? Save it separated by semicolons",) * known
+            what = f"{path}, line {line}: {len(row)} cells, but the header has {width}"
+            raise FileError(what, *hint, assuming=[remedy] if len(row) < width else [])
     filled = [k for k, name in enumerate(names) if name or any(row[k] is not None for _, row in rows[1:])]
     whole = next((line for line, row in rows[1:] if None not in row[:width]), rows[1][0])
     if sum(name != "" for name in names) == 1 and len(filled) > 1:
+        remedy = Remedy("header", whole)
         raise FileError(
             f"{path}, line {first}: only one of {len(filled)} columns has a name; if this line is a title, say in "
-            f"which line the names of the columns are: header={whole}"
+            "which line the names of the columns are: ",
+            remedy,
+            assuming=[remedy],
         )
     if width == 1:
         _check_one_column(path, names[0], rows, first)
@@ -450,7 +549,8 @@ def _named(
         if not names[k]:
             raise FileError(
                 f"{path}, line {first}: column {k + 1} has no name (merged cells?); write one name above every column, "
-                f"or, if the names are in a line below, say which: header={rows[1][0]}"
+                "or, if the names are in a line below, say which: ",
+                Remedy("header", rows[1][0]),
             )
     _check_distinct(names, path, f", line {first}")
     return Lines(path, [names[k] for k in filled], [(line, [row[k] for k in filled]) for line, row in rows[1:]], format)
@@ -461,9 +561,12 @@ def _check_one_column(path: Path | str, name: str, rows: list[tuple[int, list[Ce
     texts = [text_of(row[0]) for _, row in rows[1:]]
     if name.startswith(("#", "//")):
         names = next((line for line, row in rows[1:] if not text_of(row[0]).startswith(name[0])), rows[1][0])
+        remedy = Remedy("header", names)
         raise FileError(
-            f"{path}, line {first}: {name!r:.60} looks like a comment; say in which line the names of the columns are: "
-            f"header={names}"
+            f"{path}, line {first}: {name!r:.60} looks like a comment; say in which line the names of the columns "
+            "are: ",
+            remedy,
+            assuming=[remedy],
         )
     for separator, called in (("|", "'|'"), (None, "blanks")):
         size = len(name.split(separator))

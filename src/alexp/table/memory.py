@@ -19,7 +19,7 @@ from alexp.problem.matrices import Matrices
 from alexp.problem.memory_models import memories_of
 from alexp.problem.models import ModelClass
 from alexp.table.arrivals import encoding_of
-from alexp.table.columns import BLANK, Column, Options, Stated, understand, yes_or_no
+from alexp.table.columns import BLANK, NUMERIC, Column, Options, Stated, understand, yes_or_no
 from alexp.table.encoding import (
     Arrivals,
     Encoding,
@@ -31,6 +31,7 @@ from alexp.table.encoding import (
     trusts,
 )
 from alexp.table.files import FileError, Lines, frame_lines, text_of
+from alexp.table.remedies import OPEN, Remedy
 from alexp.table.results import REWARD, measurements, without_column
 
 MOST_RESULTS = 500  # of a campaign: 300 take 8 s of one core, and the time grows with the square
@@ -114,7 +115,9 @@ def _results(lines: Lines, reward: str, options: Options) -> tuple[Lines, list[f
         there = ", ".join(map(repr, lines.header))
         raise FileError(
             f"{lines.path} has no column {reward!r}{did_you_mean(reward, lines.header)}; say which one holds the "
-            f"results: reward=... (--reward on the command line). It has {there}"
+            "results: ",
+            Remedy("reward", OPEN),
+            f". It has {there}",
         )
     k = lines.column(reward)
     found, n_without = measurements(lines, k, options, _NO_RESULT)
@@ -139,7 +142,7 @@ def _columns(lines: Lines, options: Options, encoding: Encoding) -> tuple[list[C
             continue
         column = understand(lines, lines.header.index(name), reading)
         unit = used[name]["unit"]
-        if column.unit and unit != column.unit and column.kind == "number":
+        if column.unit and unit != column.unit and column.kind in NUMERIC:
             raise FileError(
                 f"{lines.path}, column {name!r}: the unit is {column.unit!r}, and that of the table is "
                 f"{unit or 'not stated'!r}; write the numbers in the unit of the table"
@@ -196,7 +199,7 @@ def _plain(cell: Any, kind: str) -> object:
     """A cell so that equal ones are equal."""
     if kind == "yes/no":
         return yes_or_no(str(cell))
-    return float(cell) if kind == "number" and cell != "" else str(cell)
+    return float(cell) if kind in NUMERIC and cell != "" else str(cell)
 
 
 # -- learning --------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from alexp.table.columns import Options, number_column
 from alexp.table.files import Cell, FileError, Lines, text_of
+from alexp.table.remedies import Remedy
 
 REWARD = "reward"  # the column of results, unless stated
 
@@ -35,7 +36,8 @@ def measurements(
         cell = rows[blank][1][0]
         raise FileError(
             f"{lines.at(places[blank], k)}: {text_of(cell)!r} is no result; write a number, or say what to read in its "
-            f"place, such as nothing: replace={{{text_of(cell)!r}: ''}}"
+            "place, such as nothing: ",
+            Remedy("replace", {text_of(cell): ""}),
         )
     return [(row, value) for row, value in pairs if value is not None], n_without
 

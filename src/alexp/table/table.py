@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -24,11 +25,13 @@ from alexp.table.columns import (
     BLANK,
     MOST_LISTED,
     MOST_WORDS,
+    OTHERS,
     Column,
     Kind,
     Missing,
     Options,
     Reading,
+    Remark,
     Stated,
     as_id,
     check_points,
@@ -51,6 +54,7 @@ from alexp.table.encoding import (
 )
 from alexp.table.files import Dialect, FileError, Lines, column_lines, frame_lines, text_of
 from alexp.table.numbers import Decimal, written
+from alexp.table.remedies import OPEN, Part, Remedy, Words, all_or_error, in_python, worded
 from alexp.table.results import REWARD, measurements, without_column
 from alexp.table.understood import Understood, UnderstoodColumn
 
@@ -63,6 +67,7 @@ _IDS = {"id", "name", "names", "compound", "candidate", "entry", "sample", "expe
         "no", "no.", "nr", "nr.", "#", "number", "label", "well", "vial", "molecule"}  # fmt: skip
 _SUMMARIES = {"total", "sum", "mean", "average", "median", "std", "sd", "rsd", "stdev", "std dev", "summe", "gesamt",
               "mittelwert", "stabw", "standardabweichung", "somme", "moyenne", "totale", "media"}  # fmt: skip
+_MOST_PROBLEMS = 20  # after which a file is not looked at further
 _MOST_SUMMARIES = 6  # lines at the end that may be such
 _RESERVED = ("trial", REWARD)  # columns of files of results
 _MOST_LOOKED_AT = 50  # lines that tell whether the first is one of names or units
@@ -100,7 +105,8 @@ class DescribedBy:
             return FeatureMatrix(self.array, "array")
         if not (telling := self.telling):
             assert self.lines is not None
-            shown = "; ".join(f"{column.name!r} is {column.becomes}" for column in self.columns) or "it has only ids"
+            shown = "; ".join(f"{column.name!r} is {worded(column.becomes)}" for column in self.columns)
+            shown = shown or "it has only ids"
             raise FileError(f"{self.lines.path} has no column that tells candidates apart: {shown}")
         return _matrix(telling, "table" if self.is_own else "description", {one.name: one.kind for one in self.columns})
 
@@ -126,7 +132,7 @@ class Table:
     def __init__(self, lines: Lines, options: Options) -> None:
         self._options = options.checked(lines)
         self._whole, self._lines, self._measured = lines, lines, list[tuple[int, float]]()
-        self.result = options.reward
+        self.result = self._options.reward
         if self.result is not None:
             k = lines.header.index(self.result)
             self._lines, (self._measured, _) = without_column(lines, k), measurements(lines, k, self._options)
@@ -143,7 +149,7 @@ class Table:
         *,
         kinds: Mapping[str, Stated] | None = None,
         ignore: Sequence[str] = (),
-        missing: Missing = "refuse",
+        missing: Missing | Mapping[str, Missing] = "refuse",
         decimal: Decimal | Mapping[str, Decimal] | None = None,
         replace: Mapping[str, str | float] | None = None,
         header: int | None = None,
@@ -161,11 +167,14 @@ class Table:
         id : the column that names the candidates; by default the first, if it is called id, name, compound or so, or
             holds texts that all differ.
         sheet : of a workbook with several.
-        kinds : what columns are: "number", "words", "yes/no", "SMILES", or "label" for one that models do not use.
+        kinds : what columns are: "number", "log" (models see its logarithm), "words", "yes/no", "SMILES", or "label"
+            for one that models do not use.
         ignore : columns that models do not use; the same as the kind "label".
-        missing : blank cells are refused by default; "median" fills numbers by their median, with a further column that
-            says where, and makes blank words a word of their own; "drop" leaves out these candidates; "leave out" these
-            columns.
+        missing : blank cells are refused by default; "drop" leaves out these candidates; "median" fills numbers by
+            their median, with a further column that says where, and makes blank words a word of their own; "leave out"
+            leaves out these columns. By column: {"loading": "median", "*": "drop"}, with "*" for all others. A
+            candidate with a number that was filled in is proposed only where `available` names it. A column with more
+            than half of its cells blank has to be named.
         decimal : the decimal sign, "." or ",", of all columns or by column, where the cells do not tell.
         replace : what to read in place of some cells, such as {"<0.1": 0.05, "n.d.": ""}.
         header : the line that has the names of the columns; skip : lines that are no candidates; encoding : of a text.
@@ -174,13 +183,12 @@ class Table:
         options = Options(
             id, sheet, kinds or {}, ignore, missing, decimal, replace or {}, header, skip, encoding, reward
         )
-        return cls(options.lines(read_bytes(Path(path)), Path(path)), options)
+        return cls._of_file(read_bytes(Path(path)), Path(path), options)
 
     @classmethod
-    def from_bytes(cls, data: bytes | str, name: str, **reading: Unpack[Reading]) -> Table:
+    def from_bytes(cls, data: bytes | str, name: Path | str, **reading: Unpack[Reading]) -> Table:
         """The same from the content of a file, which messages call `name`; keywords as of `read`."""
-        options = Options(**reading)
-        return cls(options.lines(data, name), options)
+        return cls._of_file(data, name, Options(**reading))
 
     @classmethod
     def from_columns(cls, columns: Mapping[str, Sequence[Any]], **reading: Unpack[Reading]) -> Table:
@@ -191,6 +199,24 @@ class Table:
     def from_frame(cls, frame: pd.DataFrame, **reading: Unpack[Reading]) -> Table:
         """The same from a data frame; an index with a name, or of texts, is a column; keywords as of `read`."""
         return cls(frame_lines(frame), Options(**reading))
+
+    @classmethod
+    def _of_file(cls, data: bytes | str, path: Path | str, options: Options) -> Table:
+        """The table of a file, or an error with all problems: after one of its lines, it is read as its remedy says."""
+        found, supposed = list[FileError](), options
+        while True:
+            try:
+                table = cls(supposed.lines(data, path), supposed)
+            except FileError as error:
+                found += error.each
+                if not error.assuming or len(found) > _MOST_PROBLEMS:
+                    break
+                supposed = supposed.supposing(error.assuming)
+            else:
+                if not found:
+                    return table
+                break
+        raise FileError.joined(found)
 
     # -- descriptions --------------------------------------------------------------------------------------------
 
@@ -219,28 +245,31 @@ class Table:
         """
         if name in self._descriptions or name == OWN:
             raise ValueError(f"there is a description {name!r} already")
-        reading.setdefault("missing", self._options.missing)
+        try:
+            self._descriptions[name] = self._description(name, source, file, reading)
+        except FileError as error:
+            raise error.of_description() from None
+        self.__dict__.pop("understood", None)
+        return self
+
+    def _description(self, name: str, source: Any, file: str | None, reading: Reading) -> DescribedBy:
+        reading.setdefault("missing", self._options.missing_of(OTHERS))
         options = Options(**reading)
         if isinstance(source, Path) or (isinstance(source, str) and file is None):
             path = Path(source)
             if path.suffix.lower() in (".npy", ".npz"):
                 try:
-                    found = self._array(str(path), read_array(path))
+                    return self._array(str(path), read_array(path))
                 except (ValueError, TypeError) as error:
                     raise FileError(f"{path}: {error}") from None
-            else:
-                found = self._described(name, options.lines(read_bytes(path), path), options)
-        elif isinstance(source, bytes | str):
-            found = self._described(name, options.lines(source, file or name), options)
-        elif hasattr(source, "iloc"):
-            found = self._described(name, frame_lines(source, name), options)
-        elif isinstance(source, Sequence) and source and all(isinstance(one, str) for one in source):
-            found = self._own(name, source)
-        else:
-            found = self._array(name, source)
-        self._descriptions[name] = found
-        self.__dict__.pop("understood", None)
-        return self
+            return self._described(name, options.lines(read_bytes(path), path), options)
+        if isinstance(source, bytes | str):
+            return self._described(name, options.lines(source, file or name), options)
+        if hasattr(source, "iloc"):
+            return self._described(name, frame_lines(source, name), options)
+        if isinstance(source, Sequence) and source and all(isinstance(one, str) for one in source):
+            return self._own(name, source)
+        return self._array(name, source)
 
     def _array(self, name: str, values: object) -> DescribedBy:
         return DescribedBy(_IN_ORDER, matrix(name, values, len(self._lines.rows))[self._kept])
@@ -271,14 +300,18 @@ class Table:
         else:
             k, target = lines.header.index(key), own.get(key.lower()) or next(iter(names), None)
             if target is None:
-                raise FileError(f"{lines.path}: the table has no column of ids to match {key!r} with; say id=... of it")
+                raise FileError(
+                    f"{lines.path}: the table has no column of ids to match {key!r} with; say ",
+                    Remedy("id", OPEN),
+                    " of it",
+                )
             order, matched = _match(lines, k, target.cells), f"matched by {key!r}"
             component = target.name if target.kind in ("words", "SMILES") else None
         places = [k for k, title in enumerate(lines.header) if title != key]
-        columns = [understand(lines, k, options) for k in places]
-        check_points(lines, columns, places, options)
+        columns, found = _understand_all(lines, places, options)
         columns = [column.taken(order) for column in columns]
-        used = _without_blanks(lines, columns, options, order, may_drop=False)
+        all_or_error([*found, *_blank_cells(lines, columns, options, order, of_table=False)])
+        used = _without_blanks(columns, options)
         return DescribedBy(matched, None, tuple(used), component, lines, options)
 
     def _in_order(self, lines: Lines, options: Options) -> list[int]:
@@ -288,7 +321,8 @@ class Table:
         if len(lines.rows) != len(self._lines.rows):
             raise FileError(
                 f"{lines.path} has {len(lines.rows)} lines, and the table {len(self._lines.rows)}; add a column "
-                f"{called}, or say which one it is: id=..."
+                f"{called}, or say which one it is: ",
+                Remedy("id", OPEN),
             )
         for k, title in enumerate(lines.header):
             texts = [row[k] for _, row in lines.rows]
@@ -297,7 +331,8 @@ class Table:
             if 2 < len(texts) == len(set(texts)) and understand(lines, k, options).kind == "label":
                 raise FileError(
                     f"{lines.path}: the column {title!r} may name candidates, and the table has no column of that "
-                    f"name; name it as there, or match by the order of lines: ignore=[{title!r}]"
+                    "name; name it as there, or match by the order of lines: ",
+                    Remedy("ignore", [title]),
                 )
         return self._kept
 
@@ -369,16 +404,24 @@ class Table:
     @cached_property
     def understood(self) -> Understood:
         """What was taken for what, one line per column; prints as a small table."""
-        columns = [UnderstoodColumn(one.name, one.kind, one.example, one.becomes) for one in self._columns]
+        return self.understood_in(in_python)
+
+    def understood_in(self, words: Words) -> Understood:
+        """The same in the words of a door, for what it advises."""
+
+        def shown(one: Column, description: str = "") -> UnderstoodColumn:
+            return UnderstoodColumn(one.name, one.kind, one.example, worded(one.becomes, words), description)
+
+        columns = [shown(one) for one in self._columns]
         if self.result is not None:
             columns.append(self._understood_result())
-        remarks = list(self._remarks)
+        remarks = [worded([one] if isinstance(one, str) else one, words) for one in self._remarks]
         for name, described in self._descriptions.items():
             if described.is_own:
                 remarks.append(f"description {name!r}: {', '.join(one.name for one in described.columns)}")
                 continue
             listed = described.columns[:_MOST_LISTED_COLUMNS]
-            columns += [UnderstoodColumn(one.name, one.kind, one.example, one.becomes, name) for one in listed]
+            columns += [shown(one, name) for one in listed]
             known = described.array is not None or described.telling
             n_features = described.matrix.values.shape[1] if known else 0
             remarks.append(f"description {name!r}: {n_features} features, {described.matched}")
@@ -403,7 +446,13 @@ class Table:
         require("pandas")
         import pandas as pd
 
-        return FiniteSet(pd.DataFrame({column.name: column.cells for column in self._columns}))
+        return FiniteSet(pd.DataFrame({column.name: column.cells for column in self._columns}), withheld=self.withheld)
+
+    @property
+    def withheld(self) -> list[int]:
+        """Candidates with a number that was filled in: nobody knows how to make their experiments."""
+        filled = (one for one in self._columns if one.is_feature and one.values is not None)
+        return sorted({row for one in filled for row in one.blanks})
 
     def models(self, kernels: KernelChoice = AUTO, *, intercept: bool = True) -> ModelClass:
         """The models that the columns and descriptions suggest.
@@ -558,27 +607,24 @@ def _matrix(columns: Sequence[Column], source: Source, kinds: Mapping[str, Kind]
 # -- reading ---------------------------------------------------------------------------------------------------
 
 
-def _columns(lines: Lines, options: Options) -> tuple[list[Column], list[int], list[str]]:
+def _columns(lines: Lines, options: Options) -> tuple[list[Column], list[int], list[Remark]]:
     """The columns of a table, ids first; the rows that are kept, by number; and remarks."""
-    for name in lines.header:
-        if name.lower() in _RESERVED:
-            remedy = (
-                f"rename it, or say that it holds results: reward={name!r}" if name.lower() == REWARD else "rename it"
-            )
-            raise FileError(
-                f"{lines.path}: candidates must not have a column {name!r}, which files of results use; {remedy}"
-            )
     _check_one_header(lines, options)
     ids = _id_column(lines, options)
-    places = [k for k in range(len(lines.header)) if k != ids]
-    columns = [understand(lines, k, options) for k in places]
-    check_points(lines, columns, places, options)
-    named = [] if ids is None else [as_id(lines, ids)]
     _check_last_lines(lines, ids)
+    places = [k for k in range(len(lines.header)) if k != ids]
+    columns, found = _understand_all(lines, places, options)
+    named = list[Column]()
+    try:
+        named += [] if ids is None else [as_id(lines, ids)]
+    except FileError as error:
+        found.append(error)
     everything = list(range(len(lines.rows)))
-    blank = {row for column in columns if column.is_feature for row in column.blanks}
-    kept, remarks = everything, list[str]()
-    if options.missing == "drop" and blank:
+    all_or_error([*_reserved(lines), *found, *_blank_cells(lines, columns, options, everything)])
+    drops = [one for one in columns if one.is_feature and one.blanks and options.missing_of(one.name) == "drop"]
+    blank = {row for column in drops for row in column.blanks}
+    kept, remarks = everything, list[Remark](lines.remarks)
+    if blank:
         kept = [row for row in everything if row not in blank]
         if not kept:
             raise FileError(f"{lines.path}: every line has a blank cell, and missing='drop' leaves none")
@@ -586,53 +632,129 @@ def _columns(lines: Lines, options: Options) -> tuple[list[Column], list[int], l
         more = ", ..." if len(blank) > MOST_LISTED else ""
         what = "1 candidate" if len(blank) == 1 else f"{len(blank)} candidates"
         remarks.append(f"{what} with blank cells left out ({lines.place} {numbers}{more})")
-        columns, named = ([one.taken(kept) for one in listed] for listed in (columns, named))
-    return [*named, *_without_blanks(lines, columns, options, kept)], kept, remarks
+        left = replace(lines, rows=[lines.rows[row] for row in kept])
+        columns, named = [understand(left, k, options) for k in places], [one.taken(kept) for one in named]
+    columns = _without_blanks(columns, options)
+    n = len({row for one in columns if one.is_feature and one.values is not None for row in one.blanks})
+    if n == len(kept):
+        raise FileError(f"{lines.path}: every line has a blank cell, and a number that is filled in is not proposed")
+    if n:
+        what = "1 candidate with a number" if n == 1 else f"{n} candidates with numbers"
+        remarks.append(f"{what} filled in: proposed only where `available` names {'it' if n == 1 else 'them'}")
+    return [*named, *columns], kept, remarks
 
 
-def _without_blanks(
-    lines: Lines, columns: Sequence[Column], options: Options, order: Sequence[int], may_drop: bool = True
-) -> list[Column]:
-    """The columns with their blank cells treated as `missing` says; `order` has the lines of their cells."""
-    cells = [(column, row) for column in columns if column.is_feature for row in column.blanks]
-    if not cells or options.missing == "median":
-        filled = "blank: the median, and a column that says so"
-        own = "blank: a word of its own"
-        return [
-            replace(one, remarks=(*one.remarks, f"{len(one.blanks)} {own if one.values is None else filled}"))
-            if one.is_feature and one.blanks and one.kind != "SMILES"
-            else one
-            for one in _whole_smiles(lines, columns, order)
-        ]
-    if options.missing == "leave out":
-        return [
-            one.as_label(f"left out: {len(one.blanks)} blank cells") if one.is_feature and one.blanks else one
-            for one in columns
-        ]
-    if options.missing == "drop" and not may_drop:
-        raise FileError(
-            f"{lines.path}: missing='drop' is for the table itself; blank cells of a description can be filled "
-            "(missing='median') or their columns left out (missing='leave out')"
-        )
-    listed = [f"{lines.at(order[row])}, column {column.name!r}" for column, row in cells[:MOST_LISTED]]
-    more = [f"and {len(cells) - MOST_LISTED} more"] if len(cells) > MOST_LISTED else []
-    sparse = [one.name for one in columns if one.is_feature and 2 * len(one.blanks) > len(order)]
-    results = f"; columns of results are no features: ignore={sparse}, then add them as observations" if sparse else ""
-    raise FileError(
-        "\n".join([*(f"{place}: the cell is blank" for place in listed), *more])
-        + "\nfill them in, or say what to do: missing='median', missing='drop' (leaves out these candidates) or "
-        f"missing='leave out' (these columns){results}"
+def _understand_all(lines: Lines, places: Sequence[int], options: Options) -> tuple[list[Column], list[FileError]]:
+    """The columns, and the errors of those that are in doubt."""
+    columns, own, found = list[Column](), list[int](), list[FileError]()
+    for k in places:
+        try:
+            columns.append(understand(lines, k, options))
+            own.append(k)
+        except FileError as error:
+            found.append(error)
+    try:
+        check_points(lines, columns, own, options)
+    except FileError as error:
+        found.append(error)
+    return columns, found
+
+
+def _reserved(lines: Lines) -> Iterator[FileError]:
+    """Errors for columns with names that files of results use."""
+    for name in lines.header:
+        if name.lower() in _RESERVED:
+            what = f"{lines.path}: candidates must not have a column {name!r}, which files of results use; rename it"
+            remedy: list[Part] = [", or say that it has the results: ", Remedy("reward", name)]
+            yield FileError(what, *(remedy if name.lower() == REWARD else []))
+
+
+def _blank_cells(
+    lines: Lines, columns: Sequence[Column], options: Options, order: Sequence[int], of_table: bool = True
+) -> Iterator[FileError]:
+    """Errors for blank cells of columns that are not ignored by name; `order` has the lines of their cells.
+
+    A column of a table that is blank in more than half of the lines may be that of the results, and has to be named.
+    """
+    cells = list[tuple[Column, int]]()
+    for one in columns:
+        how, n = options.missing_of(one.name), len(one.blanks)
+        if not n or n == len(one.cells) or options.kinds.get(one.name) == "label":
+            continue
+        if of_table and 2 * n > len(one.cells) and how != "leave out" and not options.names_blanks(one.name):
+            yield _mostly_blank(lines, one, options)
+        elif how == "drop" and not of_table:
+            yield FileError(
+                f"{lines.path}: missing='drop' is for the table itself; blank cells of a description can be filled (",
+                Remedy("missing", "median"),
+                ") or their columns left out (",
+                Remedy("missing", "leave out"),
+                ")",
+            )
+            return
+        elif how == "median" and one.kind == "SMILES":
+            yield FileError(
+                f"{lines.at(order[one.blanks[0]])}, column {one.name!r}: there is no median of molecules; say ",
+                Remedy("missing", {one.name: "drop"}),
+                " or ",
+                Remedy("missing", {one.name: "leave out"}),
+            )
+        elif how == "refuse" and not one.is_feature:
+            place = f"{lines.at(order[one.blanks[0]])}, column {one.name!r}"
+            yield FileError(
+                f"{place}: the cell is blank, as {n} of the column ({worded(one.becomes)}); fill them in, or say that "
+                "models do not need it: ",
+                Remedy("ignore", [one.name]),
+            )
+        elif how == "refuse":
+            cells += [(one, row) for row in one.blanks]
+    if not cells:
+        return
+    listed = [f"{lines.at(order[row])}, column {one.name!r}: the cell is blank\n" for one, row in cells[:MOST_LISTED]]
+    more = f"and {len(cells) - MOST_LISTED} more\n" if len(cells) > MOST_LISTED else ""
+    drop: list[Part] = [Remedy("missing", "drop"), " (leaves out these candidates), "] if of_table else []
+    never = ", and proposes such a candidate only where `available` names it" if of_table else ""
+    yield FileError(
+        "".join([*listed, more]) + "fill them in, or say what to do: ",
+        *drop,
+        Remedy("missing", "median"),
+        f" (fills in numbers{never}) or ",
+        Remedy("missing", "leave out"),
+        " (these columns)",
     )
 
 
-def _whole_smiles(lines: Lines, columns: Sequence[Column], order: Sequence[int]) -> Sequence[Column]:
-    for column in columns:
-        if column.kind == "SMILES" and column.blanks:
-            raise FileError(
-                f"{lines.at(order[column.blanks[0]])}, column {column.name!r}: there is no median of molecules; say "
-                "missing='drop' or missing='leave out'"
-            )
-    return columns
+def _mostly_blank(lines: Lines, column: Column, options: Options) -> FileError:
+    """The error for a column that may be that of the results."""
+    name, n = column.name, len(column.blanks)
+    alone: Missing = "drop" if column.kind == "SMILES" else "median"
+    is_result: list[Part] = (
+        ["if it has the results, say ", Remedy("reward", name), "; "] if options.reward is None else []
+    )
+    return FileError(
+        f"{lines.path}, column {name!r}: {n} of {len(column.cells)} cells are blank; ",
+        *is_result,
+        "if models do not need it, leave it out: ",
+        Remedy("ignore", [name]),
+        "; otherwise say what to do with the blank cells of this column: ",
+        Remedy("missing", {name: alone}),
+    )
+
+
+def _without_blanks(columns: Sequence[Column], options: Options) -> list[Column]:
+    """The columns with their blank cells treated as `missing` says; none of them is refused."""
+    out = []
+    for one in columns:
+        if one.is_feature and one.blanks:
+            n = len(one.blanks)
+            if options.missing_of(one.name) == "leave out":
+                one = one.as_label(f"left out: {n} blank cells")
+            elif one.values is None:
+                one = replace(one, remarks=(*one.remarks, f"{n} blank: a word of its own"))
+            else:
+                one = replace(one, remarks=(*one.remarks, f"{n} blank: the median, and a column that says so"))
+        out.append(one)
+    return out
 
 
 def _id_column(lines: Lines, options: Options) -> int | None:
@@ -645,8 +767,9 @@ def _id_column(lines: Lines, options: Options) -> int | None:
         first = [row[0] for _, row in lines.rows]
         distinct = all(isinstance(cell, str) for cell in first) and len(set(first)) == len(first)
         plain = replace(options, kinds={})
-        if distinct and "smiles" not in titles[0] and understand(lines, 0, plain).kind in ("words", "label"):
-            return 0
+        with suppress(FileError):  # which is said of the column
+            if distinct and "smiles" not in titles[0] and understand(lines, 0, plain).kind in ("words", "label"):
+                return 0
     if "id" in titles and lines.header[titles.index("id")] not in options.kinds:
         return titles.index("id")
     return None
@@ -669,7 +792,12 @@ def _check_one_header(lines: Lines, options: Options) -> None:
         shown = ", ".join(repr(first[k]) for k in numeric[:3])
         raise FileError(
             f"{lines.path}, line {number}: this line has texts ({shown}) where all lines below have numbers; if it "
-            f"holds units or more names, say skip=[{number}], or header={number} if the names are there"
+            "holds units or more names, say ",
+            Remedy("skip", [number]),
+            ", or ",
+            Remedy("header", number),
+            " if the names are there",
+            assuming=[Remedy("skip", [number])],
         )
 
 
@@ -683,9 +811,12 @@ def _check_last_lines(lines: Lines, ids: int | None) -> None:
         if names[row].strip().rstrip(":.").lower() in _SUMMARIES
     ]
     if found:
+        remedy = Remedy("skip", [lines.rows[row][0] for row in found])
         raise FileError(
             f"{lines.at(found[0], k)}: {names[found[0]]!r} looks like a summary of the lines above, not a candidate; "
-            f"remove it, or say skip={[lines.rows[row][0] for row in found]}"
+            "remove it, or say ",
+            remedy,
+            assuming=[remedy],
         )
 
 

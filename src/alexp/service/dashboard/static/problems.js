@@ -7,7 +7,7 @@ import { many } from "./words.js";
 export const numeric = (value, more = {}) =>
   h("input", { type: "number", step: "any", value, inputmode: "decimal", ...more });
 
-const KINDS = ["number", "words", "yes/no", "SMILES", "label"];
+const KINDS = ["number", "log", "words", "yes/no", "SMILES", "label"];
 const HEADINGS = ["Column", "Kind", "Example", "Becomes"];
 const MISSING = [
   ["refuse", "Refuse them"],
