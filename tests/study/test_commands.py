@@ -242,7 +242,10 @@ def test_a_plate_that_comes_back_in_two_parts(lab):
     write("plate.csv", rows)
     output = run("tell", "screen", "plate.csv", code=1)
     for trial, now in (("1", "0.125"), ("4", "0.375")):
-        assert f"trial {trial} has the reward {stored[trial]}, the file says {now}; amend (--amend) takes" in output
+        says = (
+            f"trial {trial} has the reward {stored[trial]}, the file says {now}; to take the one of the file: --amend"
+        )
+        assert says in output
     assert output.count("plate.csv, line") == 2
     assert "nothing was written" in output
     assert len(load_study("screen").events()) == 16

@@ -96,7 +96,7 @@ def new_results(
         at = next((row for row in left if measured[row][0] == log.index[trial] and row not in changed), None)
         if at is not None:
             changed[at] = trial
-    content = _digest(json.dumps([[candidate, _spelled(reward)] for candidate, reward in measured]))[:16]
+    content = _digest(json.dumps([name, *((candidate, _spelled(reward)) for candidate, reward in measured)]))[:16]
     return NewResults(
         [row for row in left if row not in changed], changed, f"file:{name}:{continued or content}:{content}"
     )

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from alexp.study.study import Checked, Study
 
 _MOST_MISTAKES = 20
+_PEEKED = 4096  # bytes in which the first line of a text is looked for
+_USUAL = ("utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "cp1252", "iso8859-1", "ascii")  # known by looking
 _PARTIAL = Remedy("partial", True)
 _AMEND: Text = ("to take the one of the file: ", Remedy("amend", True))
 
@@ -162,14 +164,22 @@ def _lines_in(
     sheet: str | None = None,
     header: int | None = None,
 ) -> Lines:
-    """The cells of a file that comes back to a study; a text that is no Unicode is in the encoding of its table."""
-    own = codecs.lookup(study.dialect.encoding).name
-    encoding = None
-    if isinstance(data, bytes) and not own.startswith("utf") and data[:4] not in (b"PAR1", b"PK\x03\x04"):
+    """The cells of a file that comes back to a study.
+
+    A text that is no Unicode is in the encoding of the study's table. `columns` are the names where no line has any.
+    """
+    own, encoding, start = codecs.lookup(study.dialect.encoding).name, None, data[:_PEEKED]
+    is_text = isinstance(data, str) or data[:4] not in (b"PAR1", b"PK\x03\x04")
+    if isinstance(data, bytes) and is_text and b"\0" not in data[:_PEEKED] and own not in _USUAL:
         try:
             data.decode("utf-8")
         except UnicodeDecodeError:
-            encoding = own if data[:2] not in (b"\xff\xfe", b"\xfe\xff") and b"\0" not in data[:4096] else None
+            encoding = own
+    if columns and is_text:
+        text = start if isinstance(start, str) else start.replace(b"\0", b"").decode("utf-8", "replace")
+        first = next((line for line in text.splitlines() if line.strip()), "")
+        names = {part.strip(" \"'\ufeff\ufffd").lower() for part in re.split("[\t;,]", first)}
+        columns = () if names & {"trial", REWARD} else columns
     return lines_of(data, path, sheet, header, (), encoding, columns)
 
 
@@ -287,7 +297,7 @@ def read_results(
     notes = None if "note" in own else lines.maybe("note")
     if ids is None and (names is None or algorithm.is_contextual):
         lines.column("trial")  # raises
-    _check_header(lines, ["trial", *(() if terms.reward else result_columns(study)), *own])
+    _check_header(lines, ["trial", *(() if terms.reward else algorithm.log.objectives), *own])
     results = _Results(lines, study, terms)
     described = {title: k for k, title in enumerate(lines.header) if k not in results.places.values()}
     if all(results.is_blank(row) for _, row in lines.rows):
@@ -481,16 +491,23 @@ def plate(
 ) -> Iterator[list[object]]:
     """Lines of a file to fill in: the trial, its candidate, and an empty column for the reward.
 
-    With a number of `wells`, every trial has one of a plate of that size; A1 is that of trial `first`, by default of
-    the first one listed.
+    Columns of the candidates that are blank for all these trials are left out: nobody is to wonder which one to fill
+    in. With a number of `wells`, every trial has one of a plate of that size; A1 is that of trial `first`, by default
+    of the first one listed.
     """
     algorithm, start = study.algorithm, first if first is not None else trials[0].id if trials else 0
     check_map(study, wells, 1 + max((trial.id - start for trial in trials), default=0))
-    yield ["trial", *([] if wells is None else ["well"]), *column_names(algorithm), *result_columns(study)]
+    described = [trial_columns(algorithm, trial.id) for trial in trials]
+    names = [
+        name
+        for k, name in enumerate(column_names(algorithm))
+        if k == 0 or not trials or any(_cell(own[name]) != "" for own in described)
+    ]
+    yield ["trial", *([] if wells is None else ["well"]), *names, *result_columns(study)]
     blank = [""] * len(result_columns(study))
-    for trial in trials:
+    for trial, own in zip(trials, described, strict=True):
         place = [] if wells is None else [well(trial.id - start, wells)]
-        yield [trial.id, *place, *trial_columns(algorithm, trial.id).values(), *blank]
+        yield [trial.id, *place, *(own[name] for name in names), *blank]
 
 
 def plate_text(rows: Iterable[Sequence[object]], study: Study) -> str:
