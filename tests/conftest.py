@@ -25,6 +25,7 @@ SLOW = (
     "study/test_memory.py",
     "study/test_report.py",
     "table/test_files.py::test_fifty_megabytes*",
+    "table/test_logarithms.py::test_the_default_reading*",
     "parts/test_dask.py",  # processes of a cluster, some of which are killed
     "gpu/*",  # devices on a strict stand-in for a GPU
     "estimation/test_screen.py",

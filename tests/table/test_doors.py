@@ -1,7 +1,10 @@
-"""The same verdict and the same words through Python, the command line and HTTP."""
+"""The same verdict through Python, the command line and HTTP, with the remedy in the words of each."""
 
 import base64
+import json
 import re
+import shlex
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -11,7 +14,7 @@ import alexp
 from alexp.cli.study import app
 from alexp.service import create_app
 from alexp.study import list_studies
-from alexp.table import FileError, Table
+from alexp.table import FileError, Table, remedies
 from tests.table.cases import CASES, text, workbook
 
 testclient = pytest.importorskip("starlette.testclient")
@@ -25,11 +28,11 @@ def http(tmp_path_factory):
         yield client
 
 
-def in_python(case, path):
+def in_python(case, path, words=remedies.in_python):
     try:
-        return str(Table.read(path, **case.options).understood)
+        return str(Table.read(path, **case.options).understood_in(words))
     except FileError as error:
-        return str(error)
+        return error.worded(words)
 
 
 def on_the_command_line(case, path):
@@ -68,12 +71,34 @@ def test_all_doors_say_the_same(case, tmp_path, http, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / case.file).write_bytes(case.data)
     said = in_python(case, case.file)
-    assert said == on_the_command_line(case, case.file)
-    assert said == over_http(case, http)
+    assert in_python(case, case.file, remedies.on_the_command_line) == on_the_command_line(case, case.file)
+    assert in_python(case, case.file, remedies.in_json) == over_http(case, http)
     assert not (tmp_path / "alexp.db").exists()
     assert list_studies(http.where) == []
     for part in case.error:
         assert part in said
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.error], ids=lambda case: case.name)
+def test_every_door_takes_the_remedies_it_names(case, tmp_path, http, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / case.file).write_bytes(case.data)
+    with pytest.raises(FileError) as error:
+        Table.read(case.file, **case.options)
+    file = {"name": case.file, "content": base64.b64encode(case.data).decode()}
+    for remedy in [part for part in error.value.args if isinstance(part, remedies.Remedy)]:
+        if remedies.OPEN in str(remedy.value):  # what to write there only the user knows
+            continue
+        same = str(error.value)
+        python = eval(f"dict({remedies.in_python(remedy)})")
+        assert in_python(replace(case, options=case.options | python), case.file) != same
+        words = shlex.split(remedies.on_the_command_line(remedy))
+        given = CliRunner().invoke(app, ["create", "x", "--candidates", case.file, "--preview", *words])
+        assert given.exit_code < 2, given.output
+        assert given.output.strip() != f"error: {error.value.worded(remedies.on_the_command_line)}"
+        body = {"kind": "table", "file": file, **case.options, **json.loads("{" + remedies.in_json(remedy) + "}")}
+        got = http.post("/v1/tables/preview", json=body)
+        assert got.status_code == 200 or got.json()["detail"] != error.value.worded(remedies.in_json)
 
 
 REACTIONS = text("reaction;solvent;T", *(f"r{k};{'DMF' if k % 2 else 'water'};{60 + k}" for k in range(8)))

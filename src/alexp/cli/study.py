@@ -206,6 +206,7 @@ def ask(
     out: Out = None,
     repeats: Annotated[bool, typer.Option(help="Let a candidate come twice in a list.")] = False,
     new: Annotated[bool, typer.Option(help="Only candidates that were never asked for nor measured.")] = False,
+    available: Annotated[list[str] | None, typer.Option(help="Only this candidate, by its name; repeat.")] = None,
     where: Annotated[
         str | None,
         typer.Option(help="Only candidates that meet a condition: \"celsius <= 105 and base != 'KOAc'\"."),
@@ -238,7 +239,7 @@ def ask(
         check_map(study, plate_map, n)
         trials = study.ask(
             n,
-            available=_unseen(study) if new else None,
+            available=_named(study, available, new),
             distinct=not repeats,
             key=None if plate_map is None else new_key(),  # expired trials have wells on another plate
             lease=lease,
@@ -789,6 +790,18 @@ def _statements(study: Study) -> Iterator[str]:
             yield f"models: {study.check_models()}"
         except NotCertified as error:
             yield f"models: not checked: {error}"
+
+
+def _named(study: Study, available: Sequence[str] | None, new: bool) -> list[int] | None:
+    """The candidates that may be asked for, by number; None for all."""
+    if available and new:
+        raise ValueError("--new and --available cannot be combined; name the candidates with --available alone")
+    if not available:
+        return _unseen(study) if new else None
+    named = getattr(study.algorithm.domain, "named", None)
+    if named is None:
+        raise ValueError("--available names candidates of a table, and these have no names")
+    return [named(name) for name in available]
 
 
 def _unseen(study: Study) -> list[int]:

@@ -301,6 +301,11 @@ class TableProblem(TableBody, MemoryBody):
         with _prefixed("memory"):
             return table.with_memory(self.campaigns(limits), self.reward or REWARD)
 
+    @property
+    def leaves_models(self) -> bool:
+        """Whether the models are those that a table suggests."""
+        return self.kernels == "auto" and self.intercept and not self.normalize
+
     def build(self, limits: Limits) -> Built:
         """Models and the table; raises if they exceed the limits."""
         table = self.table(limits)

@@ -244,9 +244,11 @@ def _create(body: requests.Create, key: str | None, studies: StudyCache, limits:
         seed = int.from_bytes(sha256(f"{body.name}\0{key}".encode()).digest()[:16], "big")
 
     def create(load_if_exists: bool) -> Study:
+        as_then = load_if_exists and isinstance(body.problem, requests.TableProblem) and body.problem.leaves_models
+        alone = domain if as_then and isinstance(domain, Table) else None  # it is read as it was at first
         return create_study(
-            models,
-            domain,
+            models if alone is None else alone,
+            domain if alone is None else None,
             name=body.name,
             storage=studies.storage,
             algorithm=body.algorithm,

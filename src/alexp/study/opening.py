@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import signature
 from pathlib import Path
+from typing import TypeVar
 
 from sqlalchemy.engine import URL, Connection
 
@@ -35,6 +36,7 @@ from alexp.study.records import StudyRow
 from alexp.study.storage import DEFAULT, Storage
 from alexp.study.study import Study
 from alexp.study.view import StudySummary
+from alexp.table.arrivals import as_first_read
 from alexp.table.posed import posed
 from alexp.table.table import Table
 
@@ -99,6 +101,8 @@ def create_study(
     if models is None or (domain is None and not isinstance(models, Table)):
         missing = "models" if models is None else "domain"
         raise ValueError(f"a new study needs a Table, or both models and domain; {missing} is missing")
+    if known is not None:
+        models, domain = _as_first_read(where, known, models), _as_first_read(where, known, domain)
     models, domain, table = posed(models, domain)
     _check_sized(models)
     domain, seed = problem.private_copy(domain), Streams(random_state).entropy
@@ -196,6 +200,19 @@ def _check_sized(models: ModelClass) -> None:
             "Combinations are in parts: use EvidenceMixture(models, domain) and keep its to_dict(), which "
             "EvidenceMixture.from_dict(state, models=models, domain=domain) continues"
         )
+
+
+_Part = TypeVar("_Part")
+
+
+def _as_first_read(where: Storage, row: StudyRow, part: _Part) -> _Part | Table:
+    """A table for a study that exists, read as it was then; anything else as it is."""
+    if not isinstance(part, Table):
+        return part
+    with where.reading() as connection:
+        stored: Problem = problem.decode(connection, row.id, row.problem)
+    encoding = (stored["models"] or {}).get("encoding")
+    return as_first_read(part, encoding, (stored["domain"] or {}).get("withheld", ()))
 
 
 def _find_after_loss(where: Storage, name: str, lost: StorageError) -> StudyRow | None:

@@ -23,7 +23,7 @@ from alexp.algorithms.offer_log import check_packed, pack_rows, plain, unpack_ro
 from alexp.algorithms.rerun import Rerun
 from alexp.common.arrays import Action, AnyArray, FloatArray, IntArray
 from alexp.common.codec import Packable, State, pack, unpack
-from alexp.problem.domains import Arms, Available
+from alexp.problem.domains import Arms, Available, not_withheld
 from alexp.problem.objectives import Measurements, Value, first_of
 from alexp.problem.offers import Offer
 from alexp.problem.plates import PlateLimits
@@ -236,7 +236,8 @@ class Replica:
             allowed, choosable = available, self.algorithm.choosable(available) if distinct and taken else None
             if choosable is not None and np.isin(taken, choosable).any():
                 # all candidates are pending, or the algorithm ignores pending trials
-                everything = np.arange(self.algorithm.domain.n_candidates) if available is None else available
+                named = not_withheld(self.algorithm.domain) if available is None else available
+                everything = np.arange(self.algorithm.domain.n_candidates) if named is None else named
                 allowed = np.setdiff1d(everything, taken)
             event = self._ask_once(allowed)
             events.append(event)

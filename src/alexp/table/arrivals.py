@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from typing import Any, cast
 
@@ -106,6 +107,32 @@ def arriving(models: ModelClass, domain: Domain, table: Table) -> Arrivals:
         for name, campaign in memories.items():
             arrivals["features"][name] = expected(*larger, campaign)[domain.n_candidates :, None]
     return arrivals
+
+
+def as_first_read(table: Table, encoding: Encoding | None, withheld: Sequence[int]) -> Table:
+    """The table of a study that exists, read as it was then: what columns are taken for may differ between versions.
+
+    `withheld` are the candidates that are proposed only where they are named. Without an encoding the models are the
+    caller's.
+    """
+    if encoding is None:
+        out = copy(table)
+        out.__dict__.pop("domain", None)
+        out.withheld = list(withheld)
+        return out
+    named = {str(column["name"]): column["kind"] for column in encoding["columns"]}
+    now = {column.name: column.kind for column in table._columns}
+    if now.keys() != named.keys() or (now == named and list(withheld) == table.withheld):
+        return table
+    id = next((name for name, kind in named.items() if kind == "id"), None)
+    kinds = {name: cast(Any, kind) for name, kind in named.items() if kind != "id"}
+    out = _read_alike(table, encoding, {"id": id, "kinds": kinds})
+    for name, described in table._descriptions.items():
+        found = out._own(name, [one.name for one in described.columns]) if described.is_own else out._descriptions[name]
+        out._descriptions[name] = found
+    out._descriptions = {name: out._descriptions[name] for name in table._descriptions}
+    out._memories, out.withheld = table._memories, list(withheld)
+    return out
 
 
 def understood(models: ModelClass, domain: Domain, table: Table) -> Understood:

@@ -137,6 +137,8 @@ class Table:
             k = lines.header.index(self.result)
             self._lines, (self._measured, _) = without_column(lines, k), measurements(lines, k, self._options)
         self._columns, self._kept, self._remarks = _columns(self._lines, self._options)
+        filled = (one for one in self._columns if one.is_feature and one.values is not None)
+        self.withheld = sorted({row for one in filled for row in one.blanks})  # nobody knows these experiments
         self._descriptions: dict[str, DescribedBy] = {}
         self._memories: dict[str, tuple[Any, str]] = {}  # old campaigns, and their columns of results
 
@@ -308,7 +310,7 @@ class Table:
             order, matched = _match(lines, k, target.cells), f"matched by {key!r}"
             component = target.name if target.kind in ("words", "SMILES") else None
         places = [k for k, title in enumerate(lines.header) if title != key]
-        columns, found = _understand_all(lines, places, options)
+        columns, found = _understand_all(lines, places, options, of_table=False)
         columns = [column.taken(order) for column in columns]
         all_or_error([*found, *_blank_cells(lines, columns, options, order, of_table=False)])
         used = _without_blanks(columns, options)
@@ -447,12 +449,6 @@ class Table:
         import pandas as pd
 
         return FiniteSet(pd.DataFrame({column.name: column.cells for column in self._columns}), withheld=self.withheld)
-
-    @property
-    def withheld(self) -> list[int]:
-        """Candidates with a number that was filled in: nobody knows how to make their experiments."""
-        filled = (one for one in self._columns if one.is_feature and one.values is not None)
-        return sorted({row for one in filled for row in one.blanks})
 
     def models(self, kernels: KernelChoice = AUTO, *, intercept: bool = True) -> ModelClass:
         """The models that the columns and descriptions suggest.
@@ -644,15 +640,19 @@ def _columns(lines: Lines, options: Options) -> tuple[list[Column], list[int], l
     return [*named, *columns], kept, remarks
 
 
-def _understand_all(lines: Lines, places: Sequence[int], options: Options) -> tuple[list[Column], list[FileError]]:
-    """The columns, and the errors of those that are in doubt."""
+def _understand_all(
+    lines: Lines, places: Sequence[int], options: Options, of_table: bool = True
+) -> tuple[list[Column], list[FileError]]:
+    """The columns, and the errors of those that are in doubt; of a table, they may be the results."""
     columns, own, found = list[Column](), list[int](), list[FileError]()
     for k in places:
         try:
             columns.append(understand(lines, k, options))
             own.append(k)
         except FileError as error:
-            found.append(error)
+            name, n = lines.header[k], sum(row[k] is None for _, row in lines.rows)
+            is_known = not of_table or name in options.kinds or options.names_blanks(name)
+            found.append(error if is_known or 2 * n <= len(lines.rows) else _mostly_blank(lines, name, n, options))
     try:
         check_points(lines, columns, own, options)
     except FileError as error:
@@ -682,7 +682,7 @@ def _blank_cells(
         if not n or n == len(one.cells) or options.kinds.get(one.name) == "label":
             continue
         if of_table and 2 * n > len(one.cells) and how != "leave out" and not options.names_blanks(one.name):
-            yield _mostly_blank(lines, one, options)
+            yield _mostly_blank(lines, one.name, n, options)
         elif how == "drop" and not of_table:
             yield FileError(
                 f"{lines.path}: missing='drop' is for the table itself; blank cells of a description can be filled (",
@@ -710,12 +710,20 @@ def _blank_cells(
             cells += [(one, row) for row in one.blanks]
     if not cells:
         return
+    names = {one.name for one, _ in cells}
     listed = [f"{lines.at(order[row])}, column {one.name!r}: the cell is blank\n" for one, row in cells[:MOST_LISTED]]
     more = f"and {len(cells) - MOST_LISTED} more\n" if len(cells) > MOST_LISTED else ""
     drop: list[Part] = [Remedy("missing", "drop"), " (leaves out these candidates), "] if of_table else []
     never = ", and proposes such a candidate only where `available` names it" if of_table else ""
+    many = [
+        one for one in columns if one.values is not None and one.name in names and 5 * len(one.blanks) > len(one.cells)
+    ]
+    results: list[Part] = []
+    for one in many if of_table and options.reward is None else []:
+        results += [Remedy("reward", one.name), " (if this column has the results), "]
     yield FileError(
         "".join([*listed, more]) + "fill them in, or say what to do: ",
+        *results,
         *drop,
         Remedy("missing", "median"),
         f" (fills in numbers{never}) or ",
@@ -724,20 +732,18 @@ def _blank_cells(
     )
 
 
-def _mostly_blank(lines: Lines, column: Column, options: Options) -> FileError:
-    """The error for a column that may be that of the results."""
-    name, n = column.name, len(column.blanks)
-    alone: Missing = "drop" if column.kind == "SMILES" else "median"
-    is_result: list[Part] = (
-        ["if it has the results, say ", Remedy("reward", name), "; "] if options.reward is None else []
-    )
+def _mostly_blank(lines: Lines, name: str, n: int, options: Options) -> FileError:
+    """The error for a column that may be that of the results, for n of its cells are blank."""
+    is_result: list[Part] = []
+    if options.reward is None:
+        is_result += ["if it has the results, say ", Remedy("reward", name), "; "]
     return FileError(
-        f"{lines.path}, column {name!r}: {n} of {len(column.cells)} cells are blank; ",
+        f"{lines.path}, column {name!r}: {n} of {len(lines.rows)} cells are blank; ",
         *is_result,
         "if models do not need it, leave it out: ",
         Remedy("ignore", [name]),
         "; otherwise say what to do with the blank cells of this column: ",
-        Remedy("missing", {name: alone}),
+        Remedy("missing", {name: "drop" if "smiles" in name.lower() else "median"}),
     )
 
 

@@ -11,8 +11,8 @@ const KINDS = ["number", "log", "words", "yes/no", "SMILES", "label"];
 const HEADINGS = ["Column", "Kind", "Example", "Becomes"];
 const MISSING = [
   ["refuse", "Refuse them"],
-  ["median", "Fill in the median, and mark them"],
   ["drop", "Leave out these candidates"],
+  ["median", "Fill in the median; such candidates are not proposed"],
   ["leave out", "Leave out these columns"],
 ];
 
@@ -42,6 +42,7 @@ export class TablePart {
     const text = (name) => put(`problem.${name}`, h("input", { type: "text", maxlength: "200", oninput: changed }));
     this.id = text("id");
     this.sheet = text("sheet");
+    this.reward = text("reward");
     this.header = put("problem.header", numeric("", { min: "1", step: "1", oninput: changed }));
     this.missing = put("problem.missing", h("select", { onchange: changed }, MISSING.map(option)));
     this.decimal = put(
@@ -102,6 +103,7 @@ export class TablePart {
           "div",
           { class: "fields" },
           field("Column of ids (id)", this.id),
+          field("Column of results (reward)", this.reward, { hint: "They count as measured." }),
           field("Blank cells (missing)", this.missing),
           field("Decimal sign (decimal)", this.decimal),
           field("Sheet of a workbook (sheet)", this.sheet),
@@ -137,7 +139,7 @@ export class TablePart {
 
   request() {
     const body = { kind: "table", ...this.reading.given, kinds: this.kinds, missing: this.missing.value };
-    for (const name of ["id", "sheet", "decimal"]) if (this[name].value.trim()) body[name] = this[name].value.trim();
+    for (const name of ["id", "sheet", "decimal", "reward"]) if (this[name].value.trim()) body[name] = this[name].value.trim();
     if (this.header.value) body.header = Number(this.header.value);
     if (Object.keys(this.models).length) body.models = this.models;
     return body;
@@ -146,7 +148,7 @@ export class TablePart {
   show(understood) {
     if (understood === null) return fill(this.summary);
     const rows = understood.columns.map((column) => {
-      const own = !column.description && column.kind !== "id";
+      const own = !column.description && !["id", "result"].includes(column.kind);
       const name = column.description ? `${column.description}: ${column.name}` : column.name;
       const cells = [name, own ? this.choice(column) : column.kind, column.example, column.becomes];
       return this.adding ? cells.slice(0, 3) : cells; // what a column becomes depends on all candidates
