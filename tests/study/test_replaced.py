@@ -140,6 +140,28 @@ def with_backup(tmp_path, pairs=3):
     return study, path, old
 
 
+def test_descriptors_are_found_where_nothing_lists_them(tmp_path, monkeypatch):
+    """As in a chroot without /dev/fd and /proc: a log that is cut is noticed all the same."""
+
+    listdir = os.listdir
+
+    def without(folder="."):
+        if str(folder).startswith(("/dev", "/proc")):
+            raise FileNotFoundError(folder)
+        return listdir(folder)
+
+    monkeypatch.setattr(os, "listdir", without)
+    study, path, old = with_backup(tmp_path)
+    holes = [os.open(path.parent, os.O_RDONLY) for _ in range(40)]
+    for descriptor in holes[:-1]:
+        os.close(descriptor)
+    trial = study.ask()
+    cut_log(path, old)
+    with pytest.raises(StorageError, match="overwritten"):
+        study.tell(trial, 0.5)
+    os.close(holes[-1])
+
+
 def closing_writes_the_log(path):
     """Make one file of a database and its log."""
     connection = sqlite3.connect(path)
