@@ -24,6 +24,7 @@ from alexp.study import (
     list_studies,
     load_study,
     logbook,
+    openfile,
 )
 from alexp.study.openfile import Condition
 
@@ -152,14 +153,22 @@ def test_descriptors_are_found_where_nothing_lists_them(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "listdir", without)
     study, path, old = with_backup(tmp_path)
-    holes = [os.open(path.parent, os.O_RDONLY) for _ in range(40)]
-    for descriptor in holes[:-1]:
-        os.close(descriptor)
     trial = study.ask()
     cut_log(path, old)
     with pytest.raises(StorageError, match="overwritten"):
         study.tell(trial, 0.5)
-    os.close(holes[-1])
+
+
+def test_descriptors_behind_many_that_were_closed(tmp_path):
+    between = [os.open(tmp_path, os.O_RDONLY) for _ in range(100)]
+    files = [(tmp_path / name).open("wb") for name in "ab"]
+    for descriptor in between:
+        os.close(descriptor)
+    wanted = [openfile.inode_of(file.fileno()) for file in files]
+    assert openfile._descriptors(wanted) == [file.fileno() for file in files]
+    assert openfile._descriptors([*wanted, (0, 0)]) is None
+    for file in files:
+        file.close()
 
 
 def closing_writes_the_log(path):
