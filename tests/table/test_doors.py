@@ -141,6 +141,9 @@ def test_the_client_mirrors_it(tmp_path):
             client.preview(path, reading={"ignore": ["Q"]})
         study = client.create(path, name="remote", reading={"ignore": ["T"]}, random_state=0)
         assert study.ask().x["solvent"] in ("DMF", "water")
+        for k, given in enumerate(({"reward": "T"}, {"reading": {"reward": "T"}})):
+            begun = client.create(path, name=f"begun {k}", random_state=0, **given)
+            assert begun.trials_dataframe()["reward"].tolist() == [60.0 + k for k in range(8)]
     stored = alexp.load_study("remote", tmp_path / "s.db").algorithm
     assert stored.models.names == alexp.Table.read(path, ignore=["T"]).models().names
     assert (stored.repeats, stored.goal) == (False, "best")

@@ -102,7 +102,7 @@ def test_later_candidates_are_read_as_the_first():
 
 
 def test_the_default_reading_finds_what_the_linear_one_does_not():
-    """Forty tables of hyperparameters with one optimum each, 25 noisy trials of 1,000: means of the share of the best."""
+    """Forty tables of hyperparameters with one optimum each, 25 noisy trials of 1,000: mean distance from the best."""
     lost = {"log": [], "number": [], "random": []}
     for seed in range(40):
         rng = np.random.default_rng(seed)

@@ -23,7 +23,7 @@ def test_all_problems_are_named_in_one_run(tmp_path):
     with pytest.raises(FileError) as error:
         Table.read(tmp_path / "messy.csv")
     said = str(error.value).replace(str(tmp_path / "messy.csv"), "messy.csv")
-    assert said.startswith("4 problems:\n- messy.csv, line 1: only one of 6 columns has a name")
+    assert said.startswith("messy.csv: 4 problems:\n- messy.csv, line 1: only one of 6 columns has a name")
     for part in ("header=2", "'01.03.2026' is a date", "ignore=['Datum']", "9 of 10 cells are blank",
                  "reward='Ausbeute (%)'", "line 6, column 'Loading': the cell is blank", "missing='drop'"):  # fmt: skip
         assert part in said
@@ -61,6 +61,12 @@ def test_problems_of_a_workbook_are_named_at_once(tmp_path):
         assert part in str(error.value)
 
 
+def test_a_remedy_that_leaves_no_line_is_no_further_problem():
+    with pytest.raises(FileError) as error:
+        Table.from_bytes(b"a,b\n1\n", "t.csv")
+    assert str(error.value).startswith("t.csv, line 2: 1 cells, but the header has 2")
+
+
 def test_one_problem_is_said_alone():
     with pytest.raises(FileError) as error:
         Table.from_bytes(b"name,made,x\na,2026-03-01,1\nb,2026-03-02,2\n", "t.csv")
@@ -84,3 +90,11 @@ def test_words_of_the_doors():
     open_one = remedies.Remedy("replace", {"<5": remedies.OPEN})
     assert remedies.in_python(open_one) == "replace={'<5': ...}"
     assert remedies.on_the_command_line(open_one) == "--replace '<5=...'"
+
+
+def test_lines_with_too_few_cells_are_one_problem():
+    lines = ["a;b", *(f"{k};{k * k}" if k % 3 else "a note" for k in range(1, 40))]
+    with pytest.raises(FileError) as error:
+        Table.from_bytes("\n".join(lines), "t.csv")
+    assert len(error.value.each) == 1
+    assert "skip=[4, 7, 10," in str(error.value)

@@ -116,13 +116,15 @@ class Client:
         reading
             Keywords of `alexp.Table.read`, such as `{"missing": "drop", "kinds": {"lot": "words"}}`; see `preview`.
         memory, reward
-            Results of old campaigns by name, DataFrames or files, and their column of rewards; see `Table.with_memory`.
+            Results of old campaigns by name, DataFrames or files; see `Table.with_memory`. The column of results, there
+            and in the table, where they count as measured.
         algorithm, direction, objectives, cost, budget, repeats, expired, random_state, load_if_exists, settings
             As for `alexp.create_study`; settings are JSON data, such as `noise_std=0.1`.
         """
         if (table is None) == (problem is None):
             raise ValueError("a new study needs either a table (and models), or a problem")
-        options = {**(reading or {}), "kernels": kernels, "intercept": intercept, "reward": reward}
+        options: State = {**(reading or {}), "kernels": kernels, "intercept": intercept}
+        options |= {} if reward is None else {"reward": reward}
         options |= {"memory": results_of(memory)} if memory else {}
         described = table_problem(table, models, options) if table is not None else problem
         body: State = {"name": name, "problem": described, "settings": settings or None, "algorithm": algorithm}

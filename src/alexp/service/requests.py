@@ -33,9 +33,8 @@ from alexp.problem.plates import PlateArguments
 from alexp.service.security import Limits
 from alexp.study.declared import kernels_by_name, kernels_from_words
 from alexp.study.tables import Terms
-from alexp.table.columns import Reading
+from alexp.table.columns import REWARD, Reading
 from alexp.table.files import FileError, Lines, column_lines, lines_of, packed_cells
-from alexp.table.results import REWARD
 from alexp.table.table import Table
 
 Number = Annotated[float, Field(ge=-LARGEST, le=LARGEST)]

@@ -44,8 +44,8 @@ from alexp.study.study import TrialResult
 from alexp.study.tables import as_result, export as lines_of, plate, plate_bytes, plate_sheet, read_results
 from alexp.study.viewing import explained_settings, money_of
 from alexp.table.arrivals import stated_kinds
+from alexp.table.columns import REWARD
 from alexp.table.remedies import in_json
-from alexp.table.results import REWARD
 from alexp.table.table import Table
 
 if TYPE_CHECKING:

@@ -65,8 +65,8 @@ from alexp.study.sources import REWARDED, NewResults, new_results
 from alexp.study.storage import Storage
 from alexp.study.view import Counts, Explanation, HeldTrial, Standing, StudyView, TellCounts
 from alexp.study.viewing import Identity, ViewOptions, counts, explanation, make_view
+from alexp.table.columns import REWARD
 from alexp.table.files import Dialect
-from alexp.table.results import REWARD
 from alexp.table.table import Table
 
 if TYPE_CHECKING:

@@ -28,11 +28,10 @@ from alexp.study.candidates import candidate_columns, column_names, labeller, tr
 from alexp.study.events import FAILED, EventDict, entry_text
 from alexp.study.sheets import SUFFIX, check_wells, sheet, well, write_sheet
 from alexp.study.study import TrialResult
-from alexp.table.columns import Options, decimal_sign, number_column
+from alexp.table.columns import REWARD, Options, decimal_sign, number_column
 from alexp.table.files import Cell, FileError, Lines, lines_of, text_of
 from alexp.table.numbers import Decimal, is_unit, written
 from alexp.table.remedies import OPEN, Remedy, Text
-from alexp.table.results import REWARD
 
 if TYPE_CHECKING:
     import pandas as pd

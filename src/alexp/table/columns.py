@@ -15,7 +15,6 @@ import numpy as np
 from alexp.common.arrays import FloatArray
 from alexp.common.validation import LARGEST, did_you_mean, one_of
 from alexp.table.files import Cell, FileError, Lines, lines_of, text_of
-from alexp.table.logarithms import why_logarithm
 from alexp.table.numbers import BOTH, Decimal, Written, convention, is_unit, unit_in, written
 from alexp.table.remedies import OPEN, Part, Remedy, all_or_error
 
@@ -28,6 +27,7 @@ NUMERIC = ("number", "log")  # kinds of columns of numbers
 OTHERS = "*"  # in place of a name: all other columns
 MOST_WORDS = 500  # different ones of a column that is one-hot encoded
 MOST_LISTED = 10  # cells that an error names
+REWARD = "reward"  # the column of results, unless stated
 
 BLANK = {"n/a", "na", "n.a.", "nan", "-", "--", "–", "—", "#n/a", "#nv", "null", "none", "nd", "n.d.", "?", "missing"}
 _BLANK_WORDS = {"n/a", "#n/a", "#nv", "nan"}  # the others may be words: a ligand "none", "Na"
@@ -254,7 +254,11 @@ def understand(lines: Lines, k: int, options: Options) -> Column:
             )
         return replace(column, kind="log")
     column = _as_written(lines, k, options)
-    if column.kind != "number" or name in options.kinds or not (why := why_logarithm(column.values)):
+    if column.kind != "number" or name in options.kinds:
+        return column
+    from alexp.table.logarithms import why_logarithm
+
+    if not (why := why_logarithm(column.values)):
         return column
     plain = (Remedy("kinds", {name: "number"}), " takes them as they are")
     return replace(column, kind="log", remarks=(*column.remarks, why, plain))
@@ -568,7 +572,7 @@ def check_points(lines: Lines, columns: Sequence[Column], places: Sequence[int],
         if found.open is not None and found.point is None and options.decimal_of(column.name) is None:
             doubts.append(in_doubt(lines, k, found.open, texts[found.open]))
     if commas or not sure:
-        all_or_error(doubts)
+        all_or_error(doubts, lines.path)
 
 
 def _pair(texts: list[str]) -> dict[str, int] | None:

@@ -23,7 +23,7 @@ from xml.etree import ElementTree
 
 from alexp.common.cells import from_csv
 from alexp.common.extras import require
-from alexp.table.remedies import FileError as FileError, Remedy
+from alexp.table.remedies import EmptyFileError, FileError as FileError, Remedy
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -517,22 +517,22 @@ def _named(
     skipped = set(skip)
     rows = [rows[0], *((line, row) for line, row in rows[1:] if line not in skipped)] if rows else rows
     if len(rows) < 2:
-        raise FileError(f"{path} must have a header and at least one line")
+        raise EmptyFileError(f"{path} must have a header and at least one line")
     first, titles = rows[0]
     names = [" ".join(text_of(cell).split()) for cell in titles]
     width = len(names)
     while width and not names[width - 1] and all(len(row) < width or row[width - 1] is None for _, row in rows):
         width -= 1  # empty columns on the right, as spreadsheets write them
     names = names[:width]
+    short = [line for line, row in rows[1:] if len(row) < width]
     for line, row in rows[1:]:
-        if len(row) != width and (len(row) < width or any(cell is not None for cell in row[width:])):
-            remedy = Remedy("skip", [line])
-            hint: tuple[str | Remedy, ...] = ("; if it is no line of the table, remove it, or say ", remedy)
-            if len(row) > width:
-                known = "commas" in format
-                hint = ("; a decimal comma in a file separated by commas? Save it separated by semicolons",) * known
-            what = f"{path}, line {line}: {len(row)} cells, but the header has {width}"
-            raise FileError(what, *hint, assuming=[remedy] if len(row) < width else [])
+        what = f"{path}, line {line}: {len(row)} cells, but the header has {width}"
+        if len(row) < width:
+            remedy = Remedy("skip", short)
+            raise FileError(what, "; if it is no line of the table, remove it, or say ", remedy, assuming=[remedy])
+        if len(row) > width and any(cell is not None for cell in row[width:]):
+            hint = "; a decimal comma in a file separated by commas? Save it separated by semicolons"
+            raise FileError(what + hint * ("commas" in format))
     filled = [k for k, name in enumerate(names) if name or any(row[k] is not None for _, row in rows[1:])]
     whole = next((line for line, row in rows[1:] if None not in row[:width]), rows[1][0])
     if sum(name != "" for name in names) == 1 and len(filled) > 1:

@@ -16,8 +16,8 @@ _ROUNDER = 0.5  # of their distance from being even: that of the logarithms, at 
 def why_logarithm(values: FloatArray | None) -> str:
     """Why positive numbers, (N,) with NaN where there is none, are taken in their logarithm; empty if they are not.
 
-    Either their levels are equally spaced in the logarithm: nearly so over a decade, or exactly so if there are four. Or
-    they span three decades, and are half as far from being even over their range as the numbers themselves, or less.
+    Either their levels are equally spaced in the logarithm: nearly so over a decade, or exactly so if there are four.
+    Or they span three decades, and are half as far from being even over their range as the numbers, or less.
 
     >>> why_logarithm(np.geomspace(1e-8, 1.0, 9)), why_logarithm(np.array([60.0, 80.0, 100.0, 120.0]))
     ('9 levels, equally spaced in the logarithm', '')

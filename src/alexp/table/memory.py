@@ -19,7 +19,7 @@ from alexp.problem.matrices import Matrices
 from alexp.problem.memory_models import memories_of
 from alexp.problem.models import ModelClass
 from alexp.table.arrivals import encoding_of
-from alexp.table.columns import BLANK, NUMERIC, Column, Options, Stated, understand, yes_or_no
+from alexp.table.columns import BLANK, NUMERIC, REWARD, Column, Options, Stated, understand, yes_or_no
 from alexp.table.encoding import (
     Arrivals,
     Encoding,
@@ -32,7 +32,7 @@ from alexp.table.encoding import (
 )
 from alexp.table.files import FileError, Lines, frame_lines, text_of
 from alexp.table.remedies import OPEN, Remedy
-from alexp.table.results import REWARD, measurements, without_column
+from alexp.table.results import measurements, without_column
 
 MOST_RESULTS = 500  # of a campaign: 300 take 8 s of one core, and the time grows with the square
 _NO_RESULT = BLANK | {"", "failed", "pending"}

@@ -89,14 +89,17 @@ class FileError(ValueError):
         self.assuming, self.each = tuple(assuming), tuple(each) or (self,)
 
     @classmethod
-    def joined(cls, found: Sequence[FileError]) -> FileError:
-        """All problems as one error."""
+    def joined(cls, found: Sequence[FileError], path: object) -> FileError:
+        """All problems of a file as one error."""
         each = [one for error in found for one in error.each]
         if len(each) == 1:
             return each[0]
         parts = [part for one in each for part in ("\n- ", *one.args)]
         return cls(
-            f"{len(each)} problems:", *parts, assuming=[one for error in found for one in error.assuming], each=each
+            f"{path}: {len(each)} problems:",
+            *parts,
+            assuming=[one for error in found for one in error.assuming],
+            each=each,
         )
 
     def of_description(self) -> Self:
@@ -120,7 +123,11 @@ class FileError(ValueError):
         return self.worded(in_python)
 
 
-def all_or_error(found: Sequence[FileError]) -> None:
-    """Raise what was found, if anything was."""
+class EmptyFileError(FileError):
+    """A file has no table, or what is supposed of it leaves none."""
+
+
+def all_or_error(found: Sequence[FileError], path: object) -> None:
+    """Raise what was found in a file, if anything was."""
     if found:
-        raise FileError.joined(found)
+        raise FileError.joined(found, path)

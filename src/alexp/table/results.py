@@ -9,8 +9,6 @@ from alexp.table.columns import Options, number_column
 from alexp.table.files import Cell, FileError, Lines, text_of
 from alexp.table.remedies import Remedy
 
-REWARD = "reward"  # the column of results, unless stated
-
 
 def measurements(
     lines: Lines, k: int, options: Options, without: Collection[str] = ("",)

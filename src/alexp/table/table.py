@@ -26,6 +26,7 @@ from alexp.table.columns import (
     MOST_LISTED,
     MOST_WORDS,
     OTHERS,
+    REWARD,
     Column,
     Kind,
     Missing,
@@ -54,8 +55,7 @@ from alexp.table.encoding import (
 )
 from alexp.table.files import Dialect, FileError, Lines, column_lines, frame_lines, text_of
 from alexp.table.numbers import Decimal, written
-from alexp.table.remedies import OPEN, Part, Remedy, Words, all_or_error, in_python, worded
-from alexp.table.results import REWARD, measurements, without_column
+from alexp.table.remedies import OPEN, EmptyFileError, Part, Remedy, Words, all_or_error, in_python, worded
 from alexp.table.understood import Understood, UnderstoodColumn
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ _IDS = {"id", "name", "names", "compound", "candidate", "entry", "sample", "expe
         "no", "no.", "nr", "nr.", "#", "number", "label", "well", "vial", "molecule"}  # fmt: skip
 _SUMMARIES = {"total", "sum", "mean", "average", "median", "std", "sd", "rsd", "stdev", "std dev", "summe", "gesamt",
               "mittelwert", "stabw", "standardabweichung", "somme", "moyenne", "totale", "media"}  # fmt: skip
-_MOST_PROBLEMS = 20  # after which a file is not looked at further
+_MOST_READINGS = 6  # of one file, to find all of its problems
 _MOST_SUMMARIES = 6  # lines at the end that may be such
 _RESERVED = ("trial", REWARD)  # columns of files of results
 _MOST_LOOKED_AT = 50  # lines that tell whether the first is one of names or units
@@ -134,6 +134,8 @@ class Table:
         self._whole, self._lines, self._measured = lines, lines, list[tuple[int, float]]()
         self.result = self._options.reward
         if self.result is not None:
+            from alexp.table.results import measurements, without_column
+
             k = lines.header.index(self.result)
             self._lines, (self._measured, _) = without_column(lines, k), measurements(lines, k, self._options)
         self._columns, self._kept, self._remarks = _columns(self._lines, self._options)
@@ -206,19 +208,19 @@ class Table:
     def _of_file(cls, data: bytes | str, path: Path | str, options: Options) -> Table:
         """The table of a file, or an error with all problems: after one of its lines, it is read as its remedy says."""
         found, supposed = list[FileError](), options
-        while True:
+        for _ in range(_MOST_READINGS):
             try:
                 table = cls(supposed.lines(data, path), supposed)
             except FileError as error:
-                found += error.each
-                if not error.assuming or len(found) > _MOST_PROBLEMS:
+                found += [] if found and isinstance(error, EmptyFileError) else error.each
+                if not error.assuming:
                     break
                 supposed = supposed.supposing(error.assuming)
             else:
                 if not found:
                     return table
                 break
-        raise FileError.joined(found)
+        raise FileError.joined(found, path)
 
     # -- descriptions --------------------------------------------------------------------------------------------
 
@@ -312,7 +314,7 @@ class Table:
         places = [k for k, title in enumerate(lines.header) if title != key]
         columns, found = _understand_all(lines, places, options, of_table=False)
         columns = [column.taken(order) for column in columns]
-        all_or_error([*found, *_blank_cells(lines, columns, options, order, of_table=False)])
+        all_or_error([*found, *_blank_cells(lines, columns, options, order, of_table=False)], lines.path)
         used = _without_blanks(columns, options)
         return DescribedBy(matched, None, tuple(used), component, lines, options)
 
@@ -616,7 +618,7 @@ def _columns(lines: Lines, options: Options) -> tuple[list[Column], list[int], l
     except FileError as error:
         found.append(error)
     everything = list(range(len(lines.rows)))
-    all_or_error([*_reserved(lines), *found, *_blank_cells(lines, columns, options, everything)])
+    all_or_error([*_reserved(lines), *found, *_blank_cells(lines, columns, options, everything)], lines.path)
     drops = [one for one in columns if one.is_feature and one.blanks and options.missing_of(one.name) == "drop"]
     blank = {row for column in drops for row in column.blanks}
     kept, remarks = everything, list[Remark](lines.remarks)
@@ -733,9 +735,9 @@ def _blank_cells(
 
 
 def _mostly_blank(lines: Lines, name: str, n: int, options: Options) -> FileError:
-    """The error for a column that may be that of the results, for n of its cells are blank."""
-    is_result: list[Part] = []
-    if options.reward is None:
+    """The error for a column of which n cells are blank; it may be that of the results if it has a number."""
+    is_result, k = list[Part](), lines.header.index(name)
+    if options.reward is None and any(_looks_numeric(row[k]) for _, row in lines.rows):
         is_result += ["if it has the results, say ", Remedy("reward", name), "; "]
     return FileError(
         f"{lines.path}, column {name!r}: {n} of {len(lines.rows)} cells are blank; ",
