@@ -490,9 +490,9 @@ def plate(
 ) -> Iterator[list[object]]:
     """Lines of a file to fill in: the trial, its candidate, and an empty column for the reward.
 
-    Columns of the candidates that are blank for all these trials are left out: nobody is to wonder which one to fill
-    in. With a number of `wells`, every trial has one of a plate of that size; A1 is that of trial `first`, by default
-    of the first one listed.
+    Columns of the candidates that are blank for all these trials are left out: one column is to be filled in. With a
+    number of `wells`, every trial has one of a plate of that size; A1 is that of trial `first`, by default of the
+    first one listed.
     """
     algorithm, start = study.algorithm, first if first is not None else trials[0].id if trials else 0
     check_map(study, wells, 1 + max((trial.id - start for trial in trials), default=0))
