@@ -4,6 +4,7 @@ import csv
 import io
 import math
 import time
+from base64 import b64encode
 
 import pytest
 from pydantic import TypeAdapter
@@ -341,6 +342,30 @@ def test_failed_experiments(study):
     }  # fmt: skip
     assert study.post("retract", trial=2)["counts"]["abandoned"] == 1
     assert "failed" not in study.post("amend", trial=0, reward=1.0)["counts"] or study.get()["counts"]["failed"] == 1
+
+
+def test_a_plate_in_the_dialect_of_its_file(http):
+    text = "Nr;Stoff;Konz.;Ausbeute (%)\n" + "".join(f"R{k};Öl {k % 3};{k},25;\n" for k in range(9))
+    file = {"name": "plan.csv", "content": b64encode(text.encode("cp1252")).decode()}
+    study = create(http, "german", {"kind": "table", "file": file, "reward": "Ausbeute (%)"})
+    trials = study.post("ask", n=2)["trials"]
+    plate = http.get("/v1/studies/german/plate")
+    assert plate.headers["content-type"] == "text/csv; charset=cp1252"
+    titles, *lines = plate.content.decode("cp1252").splitlines()
+    assert titles == "trial;Nr;Stoff;Konz.;Ausbeute (%)"
+    assert lines == [f"{k};{one['x']['Nr']};{one['x']['Stoff']};{one['x']['Konz.']};".replace(".", ",")
+                     for k, one in enumerate(trials)]  # fmt: skip
+    filled = f"{titles}\n{lines[0]}57,1\n{lines[1]}n.d.\n".encode("cp1252")
+    sent = {"name": "filled.csv", "content": b64encode(filled).decode()}
+    said = study.post("results/preview", 422, file=sent)["detail"]
+    assert "filled.csv, line 3: Ausbeute (%) must be a number, or the word \"failed\", got 'n.d.'" in said
+    assert 'such as \'failed\': "replace": {"n.d.": "failed"}' in said
+    read = study.post("results/preview", file=sent, replace={"n.d.": "failed"})["results"]
+    assert [one["reward"] for one in read] == [57.1, "failed"]
+    other = {"name": "filled.csv", "content": b64encode(filled.replace(b"Ausbeute (%)", b"Yield")).decode()}
+    assert '"reward": "..."' in study.post("results/preview", 422, file=other)["detail"]
+    read = study.post("results/preview", file=other, reward="Yield", replace={"n.d.": 3})["results"]
+    assert [one["reward"] for one in read] == [57.1, 3.0]
 
 
 def test_results_by_name_and_replicates(http):

@@ -185,7 +185,9 @@ def test_unknown_study_and_labels_that_look_like_numbers(lab):
     assert load_study("screen").algorithm.domain[7]["code"] == "007"
     assert load_study("screen").algorithm.features()[7, 6] == 7.0
     assert "old.csv, line 3: no candidate has {'code': '1'}" in _observed(lab, "code,reward\n001,1.0\n1,2.0\n")
-    assert "old.csv, line 2, column 'reward': 'high' is not a number" in _observed(lab, "code,reward\n001,high\n")
+    assert "old.csv, line 2: reward must be a number, got 'high'; correct it, or say what to read" in _observed(
+        lab, "code,reward\n001,high\n"
+    )
     assert load_study("screen").counts["trials"] == 0
 
 
@@ -194,7 +196,7 @@ def test_misspelt_columns_are_named(lab):
     assert "column 'nmae' of the observations is not known; did you mean 'name'?" in _observed(
         lab, "nmae,reward\na,1.0\n"
     )
-    assert "did you mean 'reward'?" in _observed(lab, "name,rewards\nmol-03,1.0\n")
+    assert "needs a column 'reward'; did you mean 'rewards'?" in _observed(lab, "name,rewards\nmol-03,1.0\n")
     run("ask", "screen", "-n", 2, "--out", "plate.csv")
     fill("plate.csv")
     plate = (lab / "plate.csv").read_text()
@@ -240,7 +242,10 @@ def test_a_plate_that_comes_back_in_two_parts(lab):
     write("plate.csv", rows)
     output = run("tell", "screen", "plate.csv", code=1)
     for trial, now in (("1", "0.125"), ("4", "0.375")):
-        assert f"trial {trial} has the reward {stored[trial]}, the file says {now}; amend (--amend) takes" in output
+        says = (
+            f"trial {trial} has the reward {stored[trial]}, the file says {now}; to take the one of the file: --amend"
+        )
+        assert says in output
     assert output.count("plate.csv, line") == 2
     assert "nothing was written" in output
     assert len(load_study("screen").events()) == 16
@@ -382,7 +387,7 @@ def test_results_in_the_table_of_the_candidates(tmp_path, monkeypatch):
     path.write_text("\n".join([*rows[:4], *rows[5:]]) + "\n")
     run("create", "k", "--candidates", "plan.csv", "--header", 2, "--ignore", "Ausbeute", "--direction", "minimize")
     observe = ("observe", "k", "plan.csv", "--header", 2, "--reward", "Ausbeute")
-    assert "line 5, column 'reward': the cell is blank" in (said := run(*observe, code=1))
+    assert "line 5: Ausbeute is empty" in (said := run(*observe, code=1))
     assert "--partial" in said
     assert "needs a column 'Yield'" in run(*observe[:-1], "Yield", code=1)
     assert "added 2 observations; 2 rewards in all" in run(*observe, "--partial")
@@ -465,10 +470,8 @@ def test_rewards_with_decimal_commas_and_from_workbooks(lab):
 
 def test_observe_names_the_line_and_takes_what_export_wrote(lab):
     run(*CREATE)
-    assert "old.csv, line 3, column 'reward': the cell is blank" in _observed(
-        lab, "name,reward\nmol-01,12.9\nmol-02,\nmol-03,1.0\n"
-    )
-    assert "old.csv, line 4, column 'reward': 'tar' is not a number" in _observed(
+    assert "old.csv, line 3: reward is empty" in _observed(lab, "name,reward\nmol-01,12.9\nmol-02,\nmol-03,1.0\n")
+    assert "old.csv, line 4: reward must be a number, got 'tar'" in _observed(
         lab, "name,reward\nmol-01,12.9\n\nmol-02,tar\n"
     )
     run("ask", "screen", "-n", 4, "--out", "plate.csv")

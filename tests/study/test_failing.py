@@ -115,7 +115,7 @@ def test_the_command_line(storage, tmp_path):
     filled[1] = filled[1].replace("1.5", "failed")
     plate.write_text("\n".join(filled) + "\n")
     said = run("tell", "s", str(plate), code=1)
-    assert "trial 0 has the reward 1.5, the file says failed; amend (--amend) takes the one of the file" in " ".join(
+    assert "trial 0 has the reward 1.5, the file says failed; to take the one of the file: --amend" in " ".join(
         said.split()
     )
     assert "told 0 rewards, 3 already known, 1 failed" in run("tell", "s", str(plate), "--amend")

@@ -24,6 +24,7 @@ from alexp.study import (
     list_studies,
     load_study,
     logbook,
+    openfile,
 )
 from alexp.study.openfile import Condition
 
@@ -138,6 +139,36 @@ def with_backup(tmp_path, pairs=3):
     for suffix in ("", "-wal"):
         shutil.copyfile(f"{path}{suffix}", f"{old}{suffix}")
     return study, path, old
+
+
+def test_descriptors_are_found_where_nothing_lists_them(tmp_path, monkeypatch):
+    """As in a chroot without /dev/fd and /proc: a log that is cut is noticed all the same."""
+
+    listdir = os.listdir
+
+    def without(folder="."):
+        if str(folder).startswith(("/dev", "/proc")):
+            raise FileNotFoundError(folder)
+        return listdir(folder)
+
+    monkeypatch.setattr(os, "listdir", without)
+    study, path, old = with_backup(tmp_path)
+    trial = study.ask()
+    cut_log(path, old)
+    with pytest.raises(StorageError, match="overwritten"):
+        study.tell(trial, 0.5)
+
+
+def test_descriptors_behind_many_that_were_closed(tmp_path):
+    between = [os.open(tmp_path, os.O_RDONLY) for _ in range(100)]
+    files = [(tmp_path / name).open("wb") for name in "ab"]
+    for descriptor in between:
+        os.close(descriptor)
+    wanted = [openfile.inode_of(file.fileno()) for file in files]
+    assert openfile._descriptors(wanted) == [file.fileno() for file in files]
+    assert openfile._descriptors([*wanted, (0, 0)]) is None
+    for file in files:
+        file.close()
 
 
 def closing_writes_the_log(path):

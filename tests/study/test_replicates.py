@@ -79,7 +79,7 @@ def test_files_by_name_with_replicates(study, storage, tmp_path):
     text = f"compound,reward\n{a},71.2; 72.9; 70.8\n{b},5\n{b},5.5\n{c},failed\n"
     assert "told 2 rewards, 1 failed; 5 in all, 1 pending" in tell(text)
     assert "told 0 rewards, 3 already known; 5 in all" in tell(text)
-    assert "has the reward 5.0; 5.5, the file says 5.0; amend (--amend)" in tell(f"compound,reward\n{b},5\n", code=1)
+    assert "has the reward 5.0; 5.5, the file says 5.0; to take the one" in tell(f"compound,reward\n{b},5\n", code=1)
     assert "told 0 rewards, 1 amended; 4 in all" in tell(f"compound,reward\n{b},5\n", "--amend")
     assert "line 2: no candidate has the name 'Z9'" in tell("compound,reward\nZ9,5\n", code=1)
     assert "line 2: this trial has compound" in tell(f"trial,compound,reward\n3,{a},5\n", code=1)

@@ -32,6 +32,7 @@ from alexp.cli.tables import (
     pairs,
     preview as shown,
     read_table,
+    swaps,
 )
 from alexp.common.redaction import printable
 
@@ -80,6 +81,13 @@ Worker = Annotated[
     str | None, typer.Option("--worker", envvar="ALEXP_WORKER", help="Name of this worker; host:process if absent.")
 ]
 RewardColumn = Annotated[str, typer.Option("--reward", help="Column of the results in files of old campaigns.")]
+ResultColumn = Annotated[
+    str | None, typer.Option("--reward", help="Column of the results; by default that of the study, or reward.")
+]
+ReplaceResult = Annotated[
+    list[str] | None,
+    typer.Option(help="CELL=VALUE, what to read as a result: a number, failed or nothing; repeat."),
+]
 Yes = Annotated[bool, typer.Option("--yes", help="Accept rewards far outside those so far.")]
 
 
@@ -254,6 +262,8 @@ def tell(
         typer.Argument(help="With the number of a trial in place of a file: its reward, or yield=81 cost=12."),
     ] = None,
     partial: Annotated[bool, typer.Option("--partial", help="Leave lines without a reward for later.")] = False,
+    column: ResultColumn = None,
+    replace: ReplaceResult = None,
     amend: Annotated[
         bool, typer.Option("--amend", help="Where study and file differ, take the file's reward.")
     ] = False,
@@ -267,14 +277,14 @@ def tell(
     Example: alexp study tell arylation plate.csv
     """
     from alexp.algorithms.base import CheckedTell
-    from alexp.study.tables import as_result, read_results
+    from alexp.study.tables import Terms, as_result, read_results
 
     with _opened(name, storage, worker) as study:
         found: Sequence[Checked]
         if reward:
             found = [study.refresh().check_tell(str(results), _told(reward), "amend" if amend else "same")]
         else:
-            found = read_results(results, study, partial, amend, _sign(decimal))
+            found = read_results(results, study, Terms(column, swaps(replace), partial, _sign(decimal), amend))
         tells = [one for one in found if isinstance(one, CheckedTell)]
         with _sure(study.algorithm.suspects(tells).values(), yes):
             did, counts = study.tell_many(map(as_result, found), "amend" if amend else "same"), study.counts
@@ -346,33 +356,46 @@ def observe(
     data: Annotated[
         Path, typer.Argument(help="CSV or .xlsx file with columns of the candidates, or index, and reward.")
     ],
-    reward: Annotated[str | None, typer.Option(help="Column of the results, if it is not named reward.")] = None,
+    reward: ResultColumn = None,
     partial: Annotated[bool, typer.Option("--partial", help="Leave out lines without a result.")] = False,
+    replace: ReplaceResult = None,
+    amend: Annotated[
+        bool, typer.Option("--amend", help="Where a result has changed since the file was read, take the file's.")
+    ] = False,
+    again: Annotated[bool, typer.Option("--again", help="All results are new, also those that look known.")] = False,
     sheet: Sheet = None,
     header: HeaderLine = None,
     decimal: Annotated[str | None, typer.Option(help="Decimal sign of the numbers, where they do not tell.")] = None,
     yes: Yes = False,
     storage: Where = DEFAULT,
 ) -> None:
-    """Add measurements that were made without an ask. Those that the study has already are skipped.
+    """Add measurements that were made without an ask. Results of a file that was read before are skipped.
 
     Example: alexp study observe arylation reactions.xlsx --reward yield --partial
     """
     from alexp.study.candidates import observations
-    from alexp.study.tables import read_observations, unknown
+    from alexp.study.tables import Terms, check_unchanged, read_observations
 
     with _opened(name, storage) as study:
-        algorithm = study.algorithm
-        frame = read_observations(data, algorithm, _sign(decimal), reward, partial, sheet, header)
+        algorithm = study.refresh().algorithm
+        frame = read_observations(data, study, Terms(reward, swaps(replace), partial, _sign(decimal)), sheet, header)
         found = observations(algorithm.domain, frame, objectives=algorithm.log.objectives)
         measured = [(index, algorithm.check_reward(reward)) for index, reward in found]
-        new = unknown(algorithm.log, measured)
-        frame, rewards = frame.iloc[new], [measured[k][1] for k in new]
+        new = study.new_results(data.name, measured, again)
+        if not amend:
+            check_unchanged(study, data, frame, new)
+        amended = [algorithm.check_amend(trial, measured[k][1]) for k, trial in new.changed.items()]
+        frame, rewards = frame.iloc[new.positions], [measured[k][1] for k in new.positions]
         strange = zip(frame.index, algorithm.suspect_observations(rewards), strict=True)
-        with _sure([f"{data}, line {line}: {reason}" for line, reason in strange if reason], yes):
-            trials = study.add_observations(frame) if new else []
-        known = f", {len(found) - len(new)} already known" if len(new) < len(found) else ""
-        typer.echo(f"added {len(trials)} observations{known}; {study.counts['told']} rewards in all")
+        reasons = [f"{data}, line {line}: {reason}" for line, reason in strange if reason]
+        with _sure([*reasons, *algorithm.suspects(amended).values()], yes):
+            if amended:
+                study.tell_many([(one.trial, one.reward) for one in amended], "amend")
+            trials = study.add_observations(frame, key=new.key) if new.positions else []
+        n_known = len(found) - len(trials) - len(amended)
+        known = f", {n_known} already known" if n_known else ""
+        corrected = f", {len(amended)} amended" if amended else ""
+        typer.echo(f"added {len(trials)} observations{known}{corrected}; {study.counts['told']} rewards in all")
 
 
 @app.command()
@@ -675,10 +698,10 @@ def _check_out(out: Path | None, force: bool) -> None:
 
 def _write_plate(out: Path | None, study: Study, trials: Sequence[Trial], what: str, wells: int | None = None) -> None:
     """Write trials to a file to fill in, .xlsx or CSV, or print them."""
-    from alexp.study.tables import plate, write_plate
+    from alexp.study.tables import plate, plate_text, write_plate
 
     if out is None:
-        _write_lines(None, plate(study, trials, wells), what)
+        typer.echo(plate_text(plate(study, trials, wells), study), nl=False)
     else:
         typer.echo(f"{write_plate(out, study, trials, wells)} {what} written to {out}")
 

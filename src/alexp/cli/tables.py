@@ -63,6 +63,14 @@ def decimal_from(texts: Sequence[str] | None) -> Any:
     return pairs(texts, "--decimal") if texts else None
 
 
+def swaps(texts: Sequence[str] | None) -> dict[str, str]:
+    """The values of --replace: what to read in place of cells."""
+    for text in texts or []:
+        if not text.rpartition("=")[0]:
+            raise ValueError(f"--replace must look like CELL=VALUE, got {text!r}; CELL= reads the cell as blank")
+    return {cell: value for cell, _, value in (text.rpartition("=") for text in texts or [])}
+
+
 def missing_from(texts: Sequence[str] | None) -> Any:
     """The value of --missing: one word, words by column, or both."""
     plain = [text for text in texts or [] if "=" not in text]
@@ -93,7 +101,6 @@ def read_table(
     from alexp.table import Table
 
     kinds: Any = kind if isinstance(kind, Mapping) else pairs(kind or [], "--kind")
-    swaps = {cell: value for cell, _, value in (text.partition("=") for text in replace or [])}
     table = Table.from_bytes(
         read_bytes(candidates),
         candidates,
@@ -103,7 +110,7 @@ def read_table(
         ignore=ignore or (),
         missing=missing_from(missing),  # other words are refused there
         decimal=decimal_from(decimal),
-        replace=swaps,
+        replace=swaps(replace),
         header=header,
         skip=skip or (),
         reward=reward,

@@ -7,9 +7,11 @@ import io
 import re
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
 _RUN = re.compile(r"[\s'\ufeff]*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-_QUOTED = re.compile(r"[\",;\t\r\n]|^\s|\s$")
+_QUOTED = re.compile(r"[\",;\t\r\n]|^\s|\s$")  # whatever the separator: spreadsheets have ideas of their own
 _LONGEST = 16 * 1024 * 1024  # characters of a cell
 
 
@@ -38,14 +40,22 @@ def unmarked(cell: str) -> str:
     return cell.strip()
 
 
-def to_csv(rows: Iterable[Sequence[str]]) -> str:
-    """Rows as the text of a CSV file, every cell marked."""
-    return "".join(",".join(map(_quoted, row)) + "\n" for row in rows)
+def to_csv(rows: Iterable[Sequence[object]], separator: str = ",", decimal: str = ".") -> str:
+    """Rows as the text of a CSV file. Numbers have the decimal sign; all else is text, and marked.
+
+    >>> print(to_csv([["-x", -2.5, 3], ["a;b", 1e-7, ""]], ";", ","), end="")
+    '-x;-2,5;3
+    "a;b";1e-07;
+    """
+    return "".join(separator.join(_written(cell, separator, decimal) for cell in row) + "\n" for row in rows)
 
 
-def _quoted(text: str) -> str:
-    cell = marked(text)
-    return '"' + cell.replace('"', '""') + '"' if _QUOTED.search(cell) else cell
+def _written(cell: object, separator: str, decimal: str) -> str:
+    if isinstance(cell, float | np.floating):
+        number = repr(float(cell)).replace(".", decimal)
+        return f'"{number}"' if separator in number else number
+    text = marked(str(cell))
+    return '"' + text.replace('"', '""') + '"' if _QUOTED.search(text) or separator in text else text
 
 
 def from_csv(text: str, separator: str = ",") -> list[tuple[int, list[str]]]:

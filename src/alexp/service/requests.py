@@ -32,6 +32,7 @@ from alexp.problem.kernels import Kernel
 from alexp.problem.plates import PlateArguments
 from alexp.service.security import Limits
 from alexp.study.declared import kernels_by_name, kernels_from_words
+from alexp.study.tables import Terms
 from alexp.table.columns import REWARD, Reading
 from alexp.table.files import FileError, Lines, column_lines, lines_of, packed_cells
 from alexp.table.table import Table
@@ -699,6 +700,16 @@ class ResultsFile(Body):
     partial: bool = Field(default=False, description="Leave out lines without a reward.")
     amend: bool = Field(default=False, description="Where a trial has another reward already, take that of the file.")
     decimal: Literal[".", ","] | None = Field(default=None, description="The decimal sign, where rewards do not tell.")
+    reward: str | None = Field(
+        default=None, max_length=200, description="The column of the results; by default that of the study, or reward."
+    )
+    replace: dict[str, str | Number] = Field(
+        default_factory=dict, description='What to read as a result in place of a cell: a number, "failed", or "".'
+    )
+
+    def terms(self) -> Terms:
+        """What is said about the file beyond its cells."""
+        return Terms(self.reward, self.replace, self.partial, self.decimal, self.amend)
 
     def source(self) -> tuple[str, bytes | str]:
         """Name for messages, and content."""

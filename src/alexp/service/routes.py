@@ -41,7 +41,7 @@ from alexp.study.events import acting_as
 from alexp.study.opening import DEFAULT_ALGORITHM
 from alexp.study.report import render
 from alexp.study.study import TrialResult
-from alexp.study.tables import as_result, export as lines_of, plate, plate_sheet, read_results
+from alexp.study.tables import as_result, export as lines_of, plate, plate_bytes, plate_sheet, read_results
 from alexp.study.viewing import explained_settings, money_of
 from alexp.table.arrivals import stated_kinds
 from alexp.table.columns import REWARD
@@ -400,7 +400,7 @@ def trial_routes(studies: StudyCache, limits: Limits) -> APIRouter:
 
         def work(opened: OpenStudy) -> State:
             path, data = body.source()
-            found = read_results(path, opened.study, body.partial, body.amend, body.decimal, data)
+            found = read_results(path, opened.study, body.terms(), data)
             what = labeller(opened.study.algorithm)
             return {
                 "results": [
@@ -742,16 +742,16 @@ def file_routes(studies: StudyCache) -> APIRouter:
         A plate is what one ask returned. Wells are counted from its first trial, also when that is told already.
         """
 
-        def work(opened: OpenStudy) -> str | bytes:
+        def work(opened: OpenStudy) -> tuple[bytes, str]:
             study = opened.study
             view = study.view(trials=0, history=False, certificates=False, curve=False, explanation=False)
             trials = [trial for trial in view.pending if first in (None, trial.plate)]
-            if form == "csv":
-                return to_csv(plate(study, trials, wells, first))
-            return plate_sheet(study, trials, wells, first)
+            if form == "xlsx":
+                return plate_sheet(study, trials, wells, first), _XLSX
+            content, encoding = plate_bytes(plate(study, trials, wells, first), study)
+            return content, f"text/csv; charset={encoding.removesuffix('-sig')}"
 
-        content = studies.use(name, work, fields={"wells": "query.wells"}).value
-        media = "text/csv" if form == "csv" else _XLSX
+        content, media = studies.use(name, work, fields={"wells": "query.wells"}).value
         return Response(content, media_type=media, headers=_download(f"{name} plate", form))
 
     @router.get("/figures", response_model=answers.FiguresAnswer, responses=_READS, summary="Figures and a summary")

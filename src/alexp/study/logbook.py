@@ -247,6 +247,11 @@ def events_of_call(connection: Connection, study: int, key: str) -> list[Event]:
     return found
 
 
+def of_kinds(connection: Connection, study: int, kinds: Sequence[str], stop: int) -> list[Event]:
+    """The events of some kinds among the first `stop`, in order, verified."""
+    return list(_matching_between(connection, study, 0, stop, events.c.kind.in_(kinds)))
+
+
 def asked(connection: Connection, study: int, trials: set[int], stop: int) -> dict[int, PendingAsk]:
     """The asks of these trials, among the first `stop` events.
 

@@ -10,7 +10,8 @@ overwritten; such commits are lost with the process. Three things are compared:
   deletes the log.
 
 The files are read through SQLite's own descriptors: POSIX drops all locks of a process on a file as soon as the process
-closes any descriptor of it. Where descriptors cannot be listed, inodes alone are compared.
+closes any descriptor of it. They are found by trying numbers, lowest first: chroots and containers may have no /dev/fd.
+Where SQLite has no descriptors (Windows), inodes alone are compared.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import struct
 from enum import Enum
 from typing import NamedTuple
 
-_DESCRIPTORS = "/dev/fd"
+_GAP = 4096  # unused descriptors in a row, after which none is expected: the lowest free one is always taken
 _INDEX_SIZE = 136  # bytes of the header of a -shm file
 _VERSION = 3_007_000  # of its format, the same since SQLite 3.7
 _WAL_HEADER, _FRAME_HEADER = 32, 24
@@ -167,9 +168,14 @@ def _size(path: str) -> int:
 
 def _descriptors(wanted: list[Inode | None]) -> list[int] | None:
     """Descriptors of this process for some files; None unless there is one for each."""
-    try:
-        listed = [int(name) for name in os.listdir(_DESCRIPTORS)]
-    except OSError:
+    if not wanted or None in wanted:
         return None
-    found = {inode_of(descriptor): descriptor for descriptor in listed}
-    return [found[inode] for inode in wanted] if wanted and None not in wanted and found.keys() >= set(wanted) else None
+    missing, found = set(wanted), dict[Inode | None, int]()
+    number = unused = 0
+    while missing and unused < _GAP:
+        if (inode := inode_of(number)) in missing:
+            found[inode] = number
+            missing.remove(inode)
+        unused = unused + 1 if inode is None else 0
+        number += 1
+    return None if missing else [found[inode] for inode in wanted]

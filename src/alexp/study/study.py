@@ -61,6 +61,7 @@ from alexp.study.logbook import LogCache, describe, same_call, same_rewards
 from alexp.study.problem import Origin
 from alexp.study.records import StudyRow
 from alexp.study.replay import Replica, as_stored, offer_from, recordable
+from alexp.study.sources import REWARDED, NewResults, new_results
 from alexp.study.storage import Storage
 from alexp.study.view import Counts, Explanation, HeldTrial, Standing, StudyView, TellCounts
 from alexp.study.viewing import Identity, ViewOptions, counts, explanation, make_view
@@ -147,7 +148,7 @@ class Study:
         self._last_view: tuple[Replica, ViewOptions, dict[int, Lease], StudyView] | None = None
 
     def __dir__(self) -> list[str]:
-        ours = {"counting", "explanation", "refresh", "take_results"}  # for the service and the shell
+        ours = {"counting", "explanation", "new_results", "refresh", "take_results"}  # for the service and the shell
         return sorted(set(super().__dir__()) - ours)
 
     # -- asking ------------------------------------------------------------------------------------------------
@@ -809,6 +810,15 @@ class Study:
             stop = logbook.head(connection, self._id, lock=False).n_events  # raises if the study has been deleted
             stop = stop if most is None else min(stop, start + most)
             return logbook.public_events(connection, self._id, start, stop)
+
+    def new_results(self, file: str, measured: Sequence[tuple[int, Value]], again: bool = False) -> NewResults:
+        """Which (candidate, reward) of a file, by its name, the study does not have; see `alexp.study.sources`.
+
+        With `again` they are all new.
+        """
+        with self._follower.moment() as (replica, connection):
+            rewarded = [] if again else logbook.of_kinds(connection, self._id, REWARDED, replica.n_events)
+            return new_results(rewarded, replica.algorithm.log, file, measured, again)
 
     def events_dataframe(self) -> pd.DataFrame:
         """One row per event: kind, trial, at (UTC), worker (host:process); the row number is the total order."""

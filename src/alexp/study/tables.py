@@ -2,109 +2,248 @@
 
 from __future__ import annotations
 
+import codecs
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from math import isclose, isnan
+from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from alexp.algorithms.base import Algorithm, CheckedFail
-from alexp.algorithms.log import TrialLog
 from alexp.algorithms.naming import find_trial
 from alexp.common.cells import to_csv
-from alexp.common.files import read_bytes, write_text
+from alexp.common.files import read_bytes, write_bytes, write_text
 from alexp.common.validation import did_you_mean
 from alexp.common.warning import caution
-from alexp.problem.domains import ContextualDomain
+from alexp.problem.domains import ContextualDomain, FiniteSet
 from alexp.problem.objectives import Reward, Value
-from alexp.study.candidates import candidate_columns, column_names, trial_columns
+from alexp.study.candidates import candidate_columns, column_names, labeller, trial_columns
 from alexp.study.events import FAILED, EventDict, entry_text
 from alexp.study.sheets import SUFFIX, check_wells, sheet, well, write_sheet
 from alexp.study.study import TrialResult
-from alexp.table.columns import decimal_sign, number_column
+from alexp.table.columns import REWARD, Options, decimal_sign, number_column
 from alexp.table.files import Cell, FileError, Lines, lines_of, text_of
 from alexp.table.numbers import Decimal, is_unit, written
+from alexp.table.remedies import OPEN, Remedy, Text
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from alexp.study.replay import Replica
+    from alexp.study.sources import NewResults
     from alexp.study.study import Checked, Study
 
 _MOST_MISTAKES = 20
-_AMEND = "amend (--amend) takes the one of the file"
+_PEEKED = 4096  # bytes in which the first line of a text is looked for
+_USUAL = ("utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "cp1252", "iso8859-1", "ascii")  # known by looking
+_PARTIAL = Remedy("partial", True)
+_AMEND: Text = ("to take the one of the file: ", Remedy("amend", True))
 
 
 # -- results ---------------------------------------------------------------------------------------------------
 
 
+Mistake = tuple[int, Text]  # a line of a file, and what is wrong with it
+
+
+class Terms(NamedTuple):
+    """What a user says about a file of results beyond its cells.
+
+    Attributes
+    ----------
+    reward : the column of the results; by default that of the study, or one named reward.
+    replace : what to read in place of a result: a number, "failed", or "" for a blank cell.
+    partial : leave out lines without a result.
+    decimal : the decimal sign, where numbers do not tell.
+    amend : where study and file differ, take the result of the file.
+    """
+
+    reward: str | None = None
+    replace: Mapping[str, str | float] = MappingProxyType({})
+    partial: bool = False
+    decimal: Decimal | None = None
+    amend: bool = False
+
+
+DEFAULT_TERMS = Terms()
+
+
 def reward_columns(algorithm: Algorithm) -> tuple[str, ...]:
-    """Names of the columns that rewards are in: `reward`, or those of the measured objectives."""
-    return algorithm.log.objectives or ("reward",)
+    """What rewards are called: `reward`, or the measured objectives."""
+    return algorithm.log.objectives or (REWARD,)
+
+
+def result_columns(study: Study) -> tuple[str, ...]:
+    """Names of the columns of results in files of a study."""
+    return study.algorithm.log.objectives or (study.result_column,)
+
+
+class _Results:
+    """The columns of results of a file, `places` by the reward or objective that they hold, and how to read them."""
+
+    def __init__(self, lines: Lines, study: Study, terms: Terms, may_fail: bool = True) -> None:
+        self.terms, self.titles, self.may_fail = terms, lines.header, may_fail
+        self.places = _places(lines, study, terms.reward)
+        self._replaced = Options(replace=terms.replace).replaced
+        self._signs = {name: self._sign(lines, k) for name, k in self.places.items()}
+
+    def is_blank(self, row: Sequence[Cell]) -> bool:
+        """Whether a line has no result."""
+        return all(self._replaced(row[k]) is None for k in self.places.values())
+
+    def of(self, row: Sequence[Cell]) -> list[Reward | str]:
+        """The measurements of a line, or the word "failed"; raises for what is neither."""
+        cells = {name: self._replaced(row[k]) for name, k in self.places.items()}
+        words = [text_of(cell).strip().lower() for cell in cells.values()]
+        if FAILED in words and self.may_fail:
+            if set(words) - {FAILED, ""}:
+                raise ValueError(f"the line has numbers and the word {FAILED!r}; which is right?")
+            return [FAILED]
+        numbers = {name: self._numbers(cell, name) for name, cell in cells.items()}
+        if REWARD in numbers:
+            return [*numbers[REWARD]]
+        if len({len(own) for own in numbers.values()}) > 1:
+            sizes = ", ".join(f"{len(own)} of {name!r}" for name, own in numbers.items())
+            raise ValueError(f"every objective must have as many measurements, and the line has {sizes}")
+        return [dict(zip(numbers, row, strict=True)) for row in zip(*numbers.values(), strict=True)]
+
+    def _numbers(self, cell: Cell, name: str) -> list[float]:
+        if isinstance(cell, int | float) and not isinstance(cell, bool):
+            return [float(cell)]
+        parts = [self._replaced(part.strip() or None) for part in text_of(cell).split(";")]
+        title, sign = self.titles[self.places[name]], self._signs[name]
+        return [_reward(text_of(part).strip(), sign, title, self.may_fail) for part in parts]
+
+    def _sign(self, lines: Lines, k: int) -> Decimal:
+        """The decimal sign of a column of results, each of which may hold several measurements."""
+        texts = [(line, cell) for line, row in lines.rows if isinstance(cell := self._replaced(row[k]), str)]
+        parts: list[tuple[int, list[Cell]]] = [(line, [part]) for line, cell in texts for part in cell.split(";")]
+        return decimal_sign(replace(lines, header=[lines.header[k]], rows=parts), 0, self.terms.decimal)
+
+
+def _places(lines: Lines, study: Study, stated: str | None) -> dict[str, int]:
+    """The columns of results, by the reward or objective that they hold.
+
+    That of a study may be named reward as well, as in files that the study did not write.
+    """
+    if objectives := study.algorithm.log.objectives:
+        if stated is not None:
+            listed = ", ".join(map(repr, objectives))
+            raise FileError(f"the study has the objectives {listed}; leave out ", Remedy("reward", stated))
+        return {name: lines.column(name) for name in objectives}
+    wanted = study.result_column if stated is None else stated
+    places = [k for name in (wanted, REWARD) if (k := lines.maybe(name)) is not None]
+    filled = [k for k in sorted(set(places)) if any(row[k] is not None for _, row in lines.rows)]
+    if len(filled) > 1:
+        both = " and ".join(repr(lines.header[k]) for k in filled)
+        raise FileError(f"{lines.path} has columns {both}, both with results; rename or remove one of them")
+    if stated is not None or not places:
+        if lines.maybe(wanted) is None:
+            raise FileError(
+                f"{lines.path} needs a column {wanted!r}{did_you_mean(wanted, lines.header) or '.'} It has "
+                f"{', '.join(map(repr, lines.header))}; say which one holds the results: ",
+                Remedy("reward", OPEN),
+            )
+        return {REWARD: lines.column(wanted)}
+    return {REWARD: [*filled, *places][0]}
+
+
+def _lines_in(
+    data: bytes | str,
+    path: Path | str,
+    study: Study,
+    columns: Sequence[str] = (),
+    sheet: str | None = None,
+    header: int | None = None,
+) -> Lines:
+    """The cells of a file that comes back to a study.
+
+    A text that is no Unicode is in the encoding of the study's table. `columns` are the names where no line has any.
+    """
+    own, encoding, start = codecs.lookup(study.dialect.encoding).name, None, data[:_PEEKED]
+    is_text = isinstance(data, str) or data[:4] not in (b"PAR1", b"PK\x03\x04")
+    if isinstance(data, bytes) and is_text and b"\0" not in data[:_PEEKED] and own not in _USUAL:
+        try:
+            data.decode("utf-8")
+        except UnicodeDecodeError:
+            encoding = own
+    if columns and is_text:
+        text = start if isinstance(start, str) else start.replace(b"\0", b"").decode("utf-8", "replace")
+        first = next((line for line in text.splitlines() if line.strip()), "")
+        names = {part.strip(" \"'\ufeff\ufffd").lower() for part in re.split("[\t;,]", first)}
+        columns = () if names & {"trial", REWARD} else columns
+    return lines_of(data, path, sheet, header, (), encoding, columns)
 
 
 def read_observations(
-    path: Path,
-    algorithm: Algorithm,
-    decimal: Decimal | None = None,
-    reward: str | None = None,
-    partial: bool = False,
-    sheet: str | None = None,
-    header: int | None = None,
+    path: Path, study: Study, terms: Terms = DEFAULT_TERMS, sheet: str | None = None, header: int | None = None
 ) -> pd.DataFrame:
     """Measurements, one per line; the index of the frame holds the line numbers.
 
-    Numbers are read where the candidates have numbers, and text where they have text. The rewards are in the column
-    `reward`, or in those of the measured objectives. Lines of an exported file that have no reward, because their
-    trial is pending or was abandoned, are left out; with `partial` so are all lines without one.
+    Numbers are read where the candidates have numbers, and text where they have text. The rewards are in the column of
+    results of the study, or in those of the measured objectives; several in a cell are several measurements. Lines of
+    an exported file that have no reward, because their trial is pending or was abandoned, are left out; with
+    `terms.partial` so are all lines without one.
     """
     import pandas as pd
 
-    rewards, domain = reward_columns(algorithm), algorithm.domain
-    lines = lines_of(read_bytes(path), path, sheet, header)
-    if reward is not None and reward not in rewards:
-        lines = _renamed(lines, reward, rewards)
-    lines = _without_unrewarded(lines, rewards[0])
-    if partial:
-        places = [lines.column(name) for name in rewards]
-        lines = replace(lines, rows=[one for one in lines.rows if any(one[1][k] is not None for k in places)])
-        if not lines.rows:
-            raise FileError(f"{path} holds no rewards")
+    domain = study.algorithm.domain
+    lines = _lines_in(read_bytes(path), path, study, sheet=sheet, header=header)
+    results = _Results(lines, study, terms, may_fail=False)
+    lines = _without_unrewarded(lines, results)
+    if terms.partial:
+        lines = replace(lines, rows=[one for one in lines.rows if not results.is_blank(one[1])])
+    if not lines.rows:
+        raise FileError(f"{path} holds no rewards")
+    mistakes, rows, values = list[Mistake](), list[int](), list[Reward]()
+    for row, (line, cells) in enumerate(lines.rows):
+        try:
+            for one in results.of(cells):
+                assert not isinstance(one, str)
+                rows.append(row)
+                values.append(one)
+        except ValueError as error:
+            mistakes.append((line, _said(error)))
+    _raise_if_any(path, mistakes)
     own = {} if isinstance(domain, ContextualDomain) else candidate_columns(domain, 0)
-    columns: dict[str, list[Any]] = {}
+    columns: dict[str, list[Any]] = {
+        name: [value[name] if isinstance(value, Mapping) else value for value in values] for name in results.places
+    }
     for k, name in enumerate(lines.header):
+        if k in results.places.values():
+            continue
         known = own.get(name.removeprefix("candidate."))
-        if name in (*rewards, "index") or isinstance(known, int | float | np.number):
-            columns[name] = _numbers(lines, k, decimal)
+        if name == "index" or isinstance(known, int | float | np.number):
+            read = _numbers(lines, k, terms.decimal)
         else:
-            columns[name] = [text_of(row[k]) for _, row in lines.rows]
-    return pd.DataFrame(columns, index=pd.Index([line for line, _ in lines.rows], name=f"{path}, line"))
+            read = [text_of(cells[k]) for _, cells in lines.rows]
+        columns[name] = [read[row] for row in rows]
+    numbers = [lines.rows[row][0] for row in rows]
+    return pd.DataFrame(columns, index=pd.Index(numbers, name=f"{path}, line"))
 
 
-def unknown(log: TrialLog, measured: Sequence[tuple[int, Value]]) -> list[int]:
-    """Positions of the (candidate, reward) that a log does not have; one that is there twice is known twice."""
-    known = Counter((log.index[trial], str(log.value(trial))) for trial in range(len(log)))
-    out = []
-    for k, (index, reward) in enumerate(measured):
-        known[index, str(reward)] -= 1
-        if known[index, str(reward)] < 0:
-            out.append(k)
-    return out
+def check_unchanged(study: Study, path: Path, frame: pd.DataFrame, new: NewResults) -> None:
+    """Raise if results of a file are others than when it was read before."""
+    log, name, wrong = study.algorithm.log, labeller(study.algorithm), list[Mistake]()
+    for row, trial in new.changed.items():
+        before, now = _joined(log.measurements(trial)), _joined([_in_frame(frame, row, log.objectives)])
+        had = (
+            f"{name(trial)} had the result {before} (trial {trial}) when the file was read before, and now has {now}; "
+        )
+        wrong.append((int(frame.index[row]), (had, *_AMEND, "; if it was measured again, keep both lines")))
+    _raise_if_any(path, wrong)
 
 
-def _renamed(lines: Lines, reward: str, rewards: Sequence[str]) -> Lines:
-    """The lines with the column `reward` as that of the rewards."""
-    if rewards != ("reward",):
-        listed = ", ".join(map(repr, rewards))
-        raise ValueError(f"reward (--reward) must be left out, the study has the objectives {listed}; got {reward!r}")
-    if lines.maybe("reward") is not None:
-        raise FileError(f"{lines.path} has columns 'reward' and {reward!r}; rename or remove one of them")
-    place = lines.column(reward)
-    return replace(lines, header=["reward" if k == place else name for k, name in enumerate(lines.header)])
+def _in_frame(frame: pd.DataFrame, row: int, objectives: Sequence[str]) -> Value:
+    values = {name: float(frame[name].iloc[row]) for name in objectives or (REWARD,)}
+    return values if objectives else values[REWARD]
 
 
 def _numbers(lines: Lines, k: int, decimal: Decimal | None) -> list[Any]:
@@ -112,96 +251,88 @@ def _numbers(lines: Lines, k: int, decimal: Decimal | None) -> list[Any]:
     values = number_column(lines, k, decimal)
     for row, value in enumerate(values):
         if value is None:
-            remedy = (
-                "leave such lines out with partial (--partial)" if lines.header[k] == "reward" else "remove the line"
-            )
-            raise FileError(f"{lines.at(row, k)}: the cell is blank; fill it in, or {remedy}")
+            raise FileError(f"{lines.at(row, k)}: the cell is blank; fill it in, or remove the line")
     return [
         int(value) if value == int(value) and abs(value) < 2**53 else value for value in values if value is not None
     ]
 
 
-def _without_unrewarded(lines: Lines, column: str) -> Lines:
-    """Exported lines without those that say that their trial has no reward, in the column of rewards."""
+def _without_unrewarded(lines: Lines, results: _Results) -> Lines:
+    """Exported lines without those that say that their trial has no reward."""
     titles = [title.lower() for title in lines.header]
-    if "state" not in titles or column.lower() not in titles:
+    if "state" not in titles:
         return lines
-    state, reward = titles.index("state"), titles.index(column.lower())
-    kept, left = [], Counter[str]()
+    state, kept, left = titles.index("state"), [], Counter[str]()
     for number, row in lines.rows:
-        if row[reward] is not None or row[state] in ("told", "observed", None):
+        if not results.is_blank(row) or row[state] in ("told", "observed", None):
             kept.append((number, row))
         else:
             left[text_of(row[state])] += 1
-    if not kept:
-        raise FileError(f"{lines.path} holds no rewards")
-    if left:
+    if kept and left:
         what = ", ".join(f"{number} {word}" for word, number in left.items())
         caution(f"{lines.path}: lines of trials without a reward are left out ({what})", UserWarning)
     return replace(lines, rows=kept)
 
 
 def read_results(
-    path: Path | str,
-    study: Study,
-    partial: bool = False,
-    amend: bool = False,
-    decimal: Decimal | None = None,
-    data: bytes | str | None = None,
+    path: Path | str, study: Study, terms: Terms = DEFAULT_TERMS, data: bytes | str | None = None
 ) -> list[Checked]:
     """The results of a file, checked but not yet told; `data` is its content, if it is known already.
 
     A line names its experiment in the column `trial`, or in the id column of the candidates (their first). In the
-    column `reward`, or in those of the measured objectives, it has a number, several measurements ("71.2; 72.9"), or
-    the word "failed". Several lines of one trial are as many measurements. A column `note` is kept, for failures as
-    their reason. Columns that describe the candidate, as in the file that `ask` wrote, are compared with the trial.
-    With `partial`, lines without a reward are skipped. A reward that differs from the stored one is an error unless
-    `amend`.
+    column of results of the study, or in those of the measured objectives, it has a number, several measurements
+    ("71.2; 72.9"), or the word "failed". Several lines of one trial are as many measurements. A column `note` is kept,
+    for failures as their reason. Columns that describe the candidate, as in the file that `ask` wrote, are compared
+    with the trial. With `terms.partial`, lines without a reward are skipped. A reward that differs from the stored one
+    is an error unless `terms.amend`.
 
     Without a line of column names, as copied from a spreadsheet, every line is a name and its rewards.
     """
     algorithm = (replica := study.refresh()).algorithm
     own = column_names(algorithm)
-    columns = () if algorithm.is_contextual else (own[0], *reward_columns(algorithm))
-    lines = lines_of(read_bytes(Path(path)) if data is None else data, path, columns=columns)
+    columns = () if algorithm.is_contextual else (own[0], *result_columns(study))
+    lines = _lines_in(read_bytes(Path(path)) if data is None else data, path, study, columns)
     ids, names = lines.maybe("trial"), lines.maybe(own[0])
-    rewards = {name: lines.column(name) for name in reward_columns(algorithm)}
     notes = None if "note" in own else lines.maybe("note")
     if ids is None and (names is None or algorithm.is_contextual):
         lines.column("trial")  # raises
-    _check_header(lines, ["trial", *rewards, *own])
+    _check_header(lines, ["trial", *(() if terms.reward else algorithm.log.objectives), *own])
+    results = _Results(lines, study, terms)
+    described = {title: k for k, title in enumerate(lines.header) if k not in results.places.values()}
+    if all(results.is_blank(row) for _, row in lines.rows):
+        _check_filled(lines, described, results, algorithm.domain)
     found: dict[int, list[tuple[int, Reward | str]]] = {}
     written_notes: dict[int, list[str]] = {}
-    mistakes: list[str] = []
-    signs = {name: _sign_of(lines, column, decimal) for name, column in rewards.items()}
+    mistakes = list[Mistake]()
     for line, cells in lines.rows:
-        row = [text_of(cell) for cell in cells]
-        own_cells = {name: cells[column] for name, column in rewards.items()}
-        if partial and not any(row[column] for column in rewards.values()):
+        if terms.partial and results.is_blank(cells):
             continue
+        row = [text_of(cell) for cell in cells]
         try:
             trial = None if ids is None else _id(row[ids])
             name = row[names] if ids is None and names is not None else None
             number = find_trial(algorithm.log, algorithm.domain, trial, name)
-            _check_candidate(lines.header, row, trial_columns(algorithm, number))
-            measured = [(line, value) for value in _measured(own_cells, signs)]
-            found.setdefault(number, []).extend(measured)
-            if notes is not None and row[notes].strip():
-                written_notes.setdefault(number, []).append(row[notes].strip())
         except (ValueError, TypeError) as error:
-            mistakes.append(f"{path}, line {line}: {error}")
-    results: list[Checked] = []
+            mistakes.append((line, _said(error)))
+            continue
+        mistakes += [(line, (text,)) for text in _differing(described, row, trial_columns(algorithm, number))]
+        try:
+            found.setdefault(number, []).extend((line, value) for value in results.of(cells))
+        except ValueError as error:
+            mistakes.append((line, _said(error)))
+        if notes is not None and row[notes].strip():
+            written_notes.setdefault(number, []).append(row[notes].strip())
+    checked: list[Checked] = []
     for number, values in found.items():
         try:
-            results.append(
-                _checked(replica, number, values, amend, "; ".join(dict.fromkeys(written_notes.get(number, []))))
-            )
+            note = "; ".join(dict.fromkeys(written_notes.get(number, [])))
+            checked += [_checked(replica, number, values, terms.amend, note)] if values else []
         except (ValueError, TypeError) as error:
-            mistakes.append(f"{path}, line {values[0][0]}: {error}")
-    _raise_if_any(mistakes)
-    if not results:
+            mistakes.append((values[0][0], _said(error)))
+    _raise_if_any(path, mistakes)
+    if not checked:
         raise FileError(f"{path} holds no rewards")
-    return results
+    return checked
 
 
 def as_result(one: Checked) -> TrialResult:
@@ -210,36 +341,6 @@ def as_result(one: Checked) -> TrialResult:
         return TrialResult(one.trial, FAILED, note=one.reason)
     measured = [one.reward, *one.more]
     return TrialResult(one.trial, measured if one.more else measured[0], note=one.note)
-
-
-def _sign_of(lines: Lines, column: int, decimal: Decimal | None) -> Decimal:
-    """The decimal sign of a column of rewards, each of which may hold several measurements."""
-    written_out = [
-        (line, cell) for line, row in lines.rows if isinstance(cell := row[column], str)
-    ]  # others are numbers
-    parts: list[tuple[int, list[Cell]]] = [(line, [part]) for line, cell in written_out for part in cell.split(";")]
-    return decimal_sign(replace(lines, header=[lines.header[column]], rows=parts), 0, decimal)
-
-
-def _measured(cells: Mapping[str, Cell], signs: Mapping[str, Decimal]) -> list[Reward | str]:
-    """The measurements in the cells of a line, by column, or the word "failed"."""
-    words = [text_of(cell).strip().lower() for cell in cells.values()]
-    if FAILED in words:
-        if set(words) - {FAILED, ""}:
-            raise ValueError(f"the line has numbers and the word {FAILED!r}; which is right?")
-        return [FAILED]
-    numbers = {
-        name: [float(cell)]
-        if isinstance(cell, int | float) and not isinstance(cell, bool)
-        else [_reward(part.strip(), signs[name], name) for part in text_of(cell).split(";")]
-        for name, cell in cells.items()
-    }
-    if "reward" in numbers:
-        return [*numbers["reward"]]
-    if len({len(own) for own in numbers.values()}) > 1:
-        sizes = ", ".join(f"{len(own)} of {name!r}" for name, own in numbers.items())
-        raise ValueError(f"every objective must have as many measurements, and the line has {sizes}")
-    return [dict(zip(numbers, row, strict=True)) for row in zip(*numbers.values(), strict=True)]
 
 
 def _checked(
@@ -264,7 +365,7 @@ def _checked(
         known = log.measurements(trial)
         has = f"the reward {_joined(known)}" if known else "failed" if trial in log.failed else "no reward any more"
         says = FAILED if isinstance(told, CheckedFail) else _joined((told.reward, *told.more))
-        raise ValueError(f"trial {trial} has {has}, the file says {says}; {_AMEND}")
+        raise FileError(f"trial {trial} has {has}, the file says {says}; ", *_AMEND)
     return told
 
 
@@ -284,10 +385,18 @@ def _check_header(lines: Lines, known: Sequence[str]) -> None:
             raise FileError(f"{lines.path}: column {name!r} is not known{meant} Nothing was written")
 
 
-def _raise_if_any(mistakes: list[str]) -> None:
-    if mistakes:
-        more = [f"and {len(mistakes) - _MOST_MISTAKES} more"] if len(mistakes) > _MOST_MISTAKES else []
-        raise FileError("\n".join([*mistakes[:_MOST_MISTAKES], *more, "nothing was written"]))
+def _said(error: Exception) -> Text:
+    """The message of an error, with its remedies."""
+    return error.args if isinstance(error, FileError) else (str(error),)
+
+
+def _raise_if_any(path: Path | str, wrong: list[Mistake]) -> None:
+    """Raise for all that is wrong in a file, by line."""
+    if wrong:
+        wrong = sorted(wrong, key=itemgetter(0))
+        parts = [part for line, text in wrong[:_MOST_MISTAKES] for part in (f"{path}, line {line}: ", *text, "\n")]
+        more = f"and {len(wrong) - _MOST_MISTAKES} more\n" if len(wrong) > _MOST_MISTAKES else ""
+        raise FileError(*parts, f"{more}nothing was written")
 
 
 def _id(cell: str) -> int:
@@ -297,24 +406,58 @@ def _id(cell: str) -> int:
         raise ValueError(f"trial must be a whole number, got {cell!r}") from None
 
 
-def _reward(cell: str, decimal: Decimal, name: str) -> float:
+def _reward(cell: str, decimal: Decimal, name: str, may_fail: bool) -> float:
     if cell == "":
-        raise ValueError(f"{name} is empty; to tell only the lines that have one, use partial (--partial)")
+        raise FileError(f"{name} is empty; to take only the lines that have one: ", _PARTIAL)
     number = written(cell)
-    if number is None or number.bound or (number.unit and not is_unit(number.unit)):
-        raise ValueError(f'{name} must be a number, or the word "{FAILED}", got {cell!r}')
+    if number is not None and number.bound:
+        raise FileError(
+            f"{name} is {cell!r}, a bound and not a measurement: models would take any number in its place for one "
+            "that was measured. Measure it, or leave the cell blank: ",
+            _PARTIAL,
+        )
+    if number is None or (number.unit and not is_unit(number.unit)):
+        start = re.match(r"\s*([+-]?\d+(?:[.,]\d+)?)\s*(?:±|\+/?-)", cell)
+        other = start[1] if start is not None else FAILED if may_fail else ""
+        wanted = f'a number, or the word "{FAILED}"' if may_fail else "a number"
+        raise FileError(
+            f"{name} must be {wanted}, got {cell!r}; correct it, or say what to read in its place, such as "
+            f"{repr(other) if other else 'nothing'}: ",
+            Remedy("replace", {cell: other}),
+            *(() if other else (", ", _PARTIAL)),
+        )
     return number.value(decimal)
 
 
-def _check_candidate(header: Sequence[str], row: Sequence[str], expected: Mapping[str, object]) -> None:
-    for name, cell in zip(header, row, strict=True):
-        if name in expected and not _agrees(cell, expected[name]):
-            raise ValueError(f"this trial has {name} = {_cell(expected[name])}, but the line says {cell!r}")
+def _differing(described: Mapping[str, int], row: Sequence[str], expected: Mapping[str, object]) -> Iterator[str]:
+    """What to say of cells that describe the candidate and are not those of the trial."""
+    for name, k in described.items():
+        if name in expected and not _agrees(row[k], expected[name]):
+            yield f"this trial has {name} = {_cell(expected[name])}, but the line says {row[k]!r}"
+
+
+def _check_filled(lines: Lines, described: Mapping[str, int], results: _Results, domain: object) -> None:
+    """Raise if one of the candidates' own columns, in which most are blank, has been filled in instead of a result."""
+    table = domain.candidates if isinstance(domain, FiniteSet) else {}
+    for name, k in described.items():
+        filled = [row for row, (_, cells) in enumerate(lines.rows) if cells[k] is not None]
+        if filled and name in getattr(table, "columns", ()) and _is_sparse(table[name]):
+            empty = " and ".join(repr(results.titles[place]) for place in results.places.values())
+            raise FileError(
+                f"{lines.at(filled[0], k)}: the results seem to be in {name!r}, and {empty} is empty; say which column "
+                "holds them: ",
+                Remedy("reward", name),
+                ". Nothing was written",
+            )
+
+
+def _is_sparse(column: Sequence[object]) -> bool:
+    return 2 * sum(_cell(value) == "" for value in column) > len(column)
 
 
 def _agrees(cell: str, value: object) -> bool:
     """Whether a cell equals a value, up to the rounding of a spreadsheet."""
-    if isinstance(value, float | np.floating):
+    if isinstance(value, int | float | np.number) and not isinstance(value, bool):
         number = written(cell)
         readings = [] if number is None or number.bound else [number.value(sign) for sign in number.readings]
         return any(isclose(reading, float(value), rel_tol=1e-6, abs_tol=1e-9) for reading in readings)
@@ -344,38 +487,54 @@ def check_map(study: Study, wells: int | None, n: int) -> None:
 
 def plate(
     study: Study, trials: Sequence[Numbered], wells: int | None = None, first: int | None = None
-) -> Iterator[list[str]]:
+) -> Iterator[list[object]]:
     """Lines of a file to fill in: the trial, its candidate, and an empty column for the reward.
 
-    With a number of `wells`, every trial has one of a plate of that size; A1 is that of trial `first`, by default of
-    the first one listed.
+    Columns of the candidates that are blank for all these trials are left out: one column is to be filled in. With a
+    number of `wells`, every trial has one of a plate of that size; A1 is that of trial `first`, by default of the
+    first one listed.
     """
-    for row in _plate(study, trials, wells, first):
-        yield [_cell(value) for value in row]
-
-
-def _plate(
-    study: Study, trials: Sequence[Numbered], wells: int | None, first: int | None = None
-) -> Iterator[list[object]]:
     algorithm, start = study.algorithm, first if first is not None else trials[0].id if trials else 0
     check_map(study, wells, 1 + max((trial.id - start for trial in trials), default=0))
-    yield ["trial", *([] if wells is None else ["well"]), *column_names(algorithm), *reward_columns(algorithm)]
-    blank = [""] * len(reward_columns(algorithm))
-    for trial in trials:
+    described = [trial_columns(algorithm, trial.id) for trial in trials]
+    names = [
+        name
+        for k, name in enumerate(column_names(algorithm))
+        if k == 0 or not trials or any(_cell(own[name]) != "" for own in described)
+    ]
+    yield ["trial", *([] if wells is None else ["well"]), *names, *result_columns(study)]
+    blank = [""] * len(result_columns(study))
+    for trial, own in zip(trials, described, strict=True):
         place = [] if wells is None else [well(trial.id - start, wells)]
-        yield [trial.id, *place, *trial_columns(algorithm, trial.id).values(), *blank]
+        yield [trial.id, *place, *(own[name] for name in names), *blank]
+
+
+def plate_text(rows: Iterable[Sequence[object]], study: Study) -> str:
+    """The lines of a plate as text, with the separator and the decimal sign of the table that the study began with."""
+    return to_csv(rows, study.dialect.separator, study.dialect.decimal)
+
+
+def plate_bytes(rows: Iterable[Sequence[object]], study: Study) -> tuple[bytes, str]:
+    """The same in the encoding of that table, with its name; UTF-8 with a mark where names need more."""
+    text, encoding = plate_text(rows, study), study.dialect.encoding
+    try:
+        return text.encode(encoding), encoding
+    except UnicodeEncodeError:  # candidates that were added may be written otherwise
+        return text.encode("utf-8-sig"), "utf-8-sig"
 
 
 def write_plate(path: Path, study: Study, trials: Sequence[Numbered], wells: int | None = None) -> int:
-    """Write a file to fill in, .xlsx or CSV; returns the number of trials."""
+    """Write a file to fill in, .xlsx or text like the table that the study began with; returns the number of trials."""
+    rows = list(plate(study, trials, wells))
     if path.suffix.lower() == SUFFIX:
-        return write_sheet(path, _plate(study, trials, wells), list(reward_columns(study.algorithm)))
-    return write_csv(path, plate(study, trials, wells))
+        return write_sheet(path, rows, result_columns(study))
+    write_bytes(path, plate_bytes(rows, study)[0])
+    return len(rows) - 1
 
 
 def plate_sheet(study: Study, trials: Sequence[Numbered], wells: int | None = None, first: int | None = None) -> bytes:
     """The file to fill in as the content of a workbook."""
-    return sheet(f"plate{SUFFIX}", _plate(study, trials, wells, first), reward_columns(study.algorithm))
+    return sheet(f"plate{SUFFIX}", plate(study, trials, wells, first), result_columns(study))
 
 
 def export(study: Study) -> Iterator[list[str]]:
@@ -438,7 +597,7 @@ def _or_none(column: pd.Series[Any]) -> list[Any]:
     return [None if missing else value for value, missing in zip(column.to_list(), column.isna(), strict=True)]
 
 
-def write_csv(path: Path, lines: Iterator[list[str]]) -> int:
+def write_csv(path: Path, lines: Iterable[Sequence[object]]) -> int:
     """Write lines to a file atomically; returns the number of lines below the header."""
     rows = list(lines)
     write_text(path, to_csv(rows))

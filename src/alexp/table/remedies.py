@@ -48,8 +48,12 @@ def on_the_command_line(remedy: Remedy) -> str:
 
     >>> on_the_command_line(Remedy("kinds", {"T (K)": "number"})), on_the_command_line(Remedy("skip", [6, 7]))
     ("--kind 'T (K)=number'", '--skip 6 --skip 7')
+    >>> on_the_command_line(Remedy("partial", True))
+    '--partial'
     """
     option, value = _OPTIONS.get(remedy.keyword, f"--{remedy.keyword}"), remedy.value
+    if value is True:
+        return option
     if isinstance(value, Mapping):
         values: Iterable[str] = (f"{key}={one}" for key, one in value.items())
     else:
