@@ -282,6 +282,8 @@ class Algorithm(Guarded, ABC):
     depends_on: ClassVar[frozenset[str]] = frozenset()  # "order" of tells, "scale" of rewards: by design, see docs
     # Weight of a reward for each one that came after it, or several that compete; None where all weigh the same.
     forget: float | tuple[float, ...] | None = None
+    # Settings that are newer than the first stored runs, and what they are in runs that were stored without them.
+    formerly: ClassVar[State] = {}
     objectives: Objectives | None = None  # where there are several
     budget: float | None = None  # what all trials may cost together, or a contextual round on average
 
@@ -805,7 +807,7 @@ class Algorithm(Guarded, ABC):
         stored = known["problem"]
         models = models if models is not None else read_stored(stored, "models", ModelClass.from_dict)
         domain = domain if domain is not None else read_stored(stored, "domain", domain_from_dict)
-        saved = unpack(known["settings"]).items()
+        saved = (kind.formerly | unpack(known["settings"])).items()
         arguments = {key: component_from_dict(value, key) for key, value in saved if key not in settings}
         if not (known["entropy"].isascii() and known["entropy"].isdigit()):
             raise ValueError(f"state['entropy'] must be a whole number as text, got {known['entropy']!r:.80}")

@@ -279,7 +279,8 @@ def _open(where: Storage, row: StudyRow, models: ModelClass | None, domain: Doma
 
 
 def _maker(row: StudyRow, models: ModelClass, domain: Domain, settings: State) -> Callable[[], Algorithm]:
-    kind, saved, domain = algorithm_named(row.algorithm), json.loads(row.settings), problem.private_copy(domain)
+    kind, domain = algorithm_named(row.algorithm), problem.private_copy(domain)
+    saved = kind.formerly | json.loads(row.settings)
     try:
         stored = {key: component_from_dict(value, key) for key, value in saved.items() if key not in settings}
     except ValueError as error:
