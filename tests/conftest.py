@@ -39,6 +39,7 @@ SLOW = (
     "algorithms/test_order.py",
     "algorithms/test_round_budget.py::test_never_exceeded_in_a_hundred_runs*",
     "algorithms/test_rivals_beyond.py",
+    "algorithms/test_unequal_noise.py::test_at_most_one_in_forty_stays*",
     "algorithms/test_contextual_conformance.py",  # but for the algorithms of FAST
     "algorithms/sparse/*",
     "common/test_compiling.py",

@@ -34,6 +34,7 @@ from alexp.estimation.mixture.bernoulli import SCALES
 from alexp.estimation.mixture.either import ANY_SCALES, EitherMixture
 from alexp.estimation.mixture.making import bernoulli_mixture, level_mixture, prefer, ratio_mixture, take_up
 from alexp.estimation.mixture.mixture import Mixture, expected_excesses, expected_improvement, improvements
+from alexp.estimation.mixture.own_noise import OwnNoise, Scatter, noise_of_arms, own_noise
 from alexp.estimation.mixture.replays import Hindsight, LookBack, Replays, replayed
 from alexp.estimation.mixture.success import SuccessMixture, weighed
 from alexp.problem.candidates import NOTHING, Choices, Pending, Round
@@ -53,6 +54,7 @@ _FOLLOWED = 64  # models up to which all are followed in hindsight, so that a la
 _NEGLIGIBLE = 1e-12  # weight of components that are left out
 _ROUNDING = 1e-9  # share by which a deviation that only falls may rise
 _FALLS = 1e-4  # share by which tabulated improvements may rise where they should fall
+_SHARED = 10  # candidates for each coefficient of a model from which on they say enough about each other's noise
 RATIOS = (1e-4, 1e-3, 1e-2, 0.1, 0.5)  # of noise to prior variance
 _ALL_NOISE = (2.0, 8.0, 32.0)  # further ratios for old results, which may be all noise
 WEAK_SIGNALS = (5.0, 50.0)  # further ratios for rounds with contexts, of which features may explain little
@@ -117,6 +119,7 @@ class MixtureBelief:
         self._chances: tuple[Choices, FloatArray] | None = None  # P(success) where it was last asked for
         self._gains: tuple[float, UpperBounds] | None = None  # expected improvements, under a width
         self._deviations: tuple[FloatArray, UpperBounds] | None = None  # means by candidate (N,), standard deviations
+        self._whole: tuple[FloatArray, FloatArray] | None = None  # moments of all candidates, by models alone
         self._front: tuple[Hashable, tuple[bool, IntArray, FloatArray, FloatArray]] | None = None  # of values in parts
         self._expected: tuple[Pending, FloatArray | float] = (NOTHING, -inf)  # the best of pending trials, by component
 
@@ -174,8 +177,39 @@ class MixtureBelief:
 
     def moments_at(self, choices: Choices, pending: Pending = NOTHING) -> tuple[FloatArray, FloatArray]:
         """Mean and variance of the reward of each choice, noise aside."""
-        mean, variance = self.mixture.moments(self.weights, choices, pending)
+        mean, variance = self._expected_by_models(choices, pending)
+        if self._own_noise is not None:
+            variance = self._own_noise.widened(variance, choices)
         return self.replays.settle(mean, variance, self.noise_variance, choices) if self.is_exact else (mean, variance)
+
+    def _expected_by_models(self, choices: Choices, pending: Pending) -> tuple[FloatArray, FloatArray]:
+        """The mixture's moments; those of all candidates with nothing pending are kept."""
+        if pending or self._run.is_contextual or choices is not self._run._everything.choices:
+            return self.mixture.moments(self.weights, choices, pending)
+        if self._whole is None:
+            self._whole = self.mixture.moments(self.weights, choices)
+        return self._whole
+
+    @cached_property
+    def _own_noise(self) -> OwnNoise | None:
+        """Noise of candidates or arms that may exceed the common one; None if none may."""
+        own = self._run._scatter
+        if own is None or not own.repeats or self._run.believed_likelihood == "bernoulli":  # whose noise is known
+            return None
+        if not self.noise_variance > 0.0:
+            return None
+        if self._run.is_contextual:
+            fits = self.mixture.grid.residuals_by_arm(self.weights)
+            return None if fits is None else noise_of_arms(own, self.noise_variance, *fits)
+        table = self._run._listed
+
+        def expected() -> tuple[FloatArray, FloatArray]:
+            mean, variance = self._expected_by_models(table.everything.choices, NOTHING)
+            places = table.position[own.numbers]
+            return mean[places], variance[places]
+
+        most = min(1.0, self.mixture.n_coefficients(self.weights) / table.n_candidates)
+        return own_noise(own, self.noise_variance, expected, most, len(set(self.replays.held)))
 
     def first_best(self, round: Round, score: Score) -> tuple[int, float]:
         """Position and size of the largest score(mean, std), the first of equal ones.
@@ -216,7 +250,7 @@ class MixtureBelief:
     def _looks_at_few(self) -> bool:
         """Whether values are computed at few choices, one ask after the other, while trials are pending."""
         run = self._run
-        if not self.n_told or self.is_exact or run.is_contextual or run._listed.is_in_parts:
+        if not self.n_told or self.is_exact or run.is_contextual or run._listed.is_in_parts or self._own_noise:
             return False
         return self.mixture.prefers_few(self.weights, run._listed.n_candidates)
 
@@ -255,9 +289,17 @@ class MixtureBelief:
         """Rewards of all choices under a component and coefficients drawn from the posterior."""
         cell, model = divmod(draw_index(self.weights.ravel(), rng), self._run.models.n_models)
         drawn = self.mixture.draw(cell, model, rng, round.choices)
+        if self._own_noise is not None:
+            drawn += self._further_std(round) * rng.standard_normal(len(round))
         if self.success is not None:
             drawn = weighed(drawn, self.success_probabilities(round), float(drawn.min()))
         return drawn - self._run._price(round) if self._is_priced else drawn
+
+    def _further_std(self, round: Round) -> FloatArray:
+        """Deviation of each choice that its own noise adds to what models expect."""
+        _, variance = self._expected_by_models(round.wide, NOTHING)
+        _, std = self.plain_moments(round.settled)
+        return np.asarray(np.sqrt(np.maximum(std**2 - round.narrow(variance), 0.0)))
 
     def best_probabilities(self, round: Round, rng: np.random.Generator) -> FloatArray:
         """Posterior probability that each choice is the best, and succeeds where failures are known."""
@@ -437,6 +479,10 @@ class EvidenceMixture(SeveralObjectives):
         and 3 by default. Nothing about the noise may be stated, and nothing is certified. "auto", the default, is
         "gaussian", except in contextual rounds where nothing about rewards is stated and the rule is the usual one or
         "ucb": there 200 rewards that are all 0 or 1 choose "bernoulli", and any other reward "gaussian" for good.
+    unequal_noise : whether candidates may differ in their noise, which is then not taken to be small for a candidate
+        because it is small for another one. It matters for the goal "sum" where nothing is stated about the noise, to a
+        `FiniteSet` of at most ten candidates for each coefficient of a model, and to arms with columns of their own.
+        False for one noise of all, as in version 1.0.0.
     power : weights are proportional to the evidence to this power; 1 by default, and where `repeats=False` 1/2 (1/4 for
         the goal "best"): there models are seldom true and evidence on candidates chosen by it is too sure of itself.
 
@@ -456,6 +502,9 @@ class EvidenceMixture(SeveralObjectives):
 
     The incumbent of "ei" is the best reward told, which stands where nothing is measured twice. With repeats and noise
     of more than a tenth of the rewards' variance, or `forget`, it is the best mean among the candidates told.
+
+    Candidates may differ in their noise, see `unequal_noise`: means and deviations of "ids", "ucb" and "thompson", and
+    "ucb" within "matching", allow for it. The probabilities of "matching" and expected improvements do not.
 
     On a table, with neither noise nor bound stated, "ids" and "ucb" learn a reward once if its candidate, and no other,
     gives exactly the same again. Replays then make that candidate's own mean and deviation surer, no other's, and
@@ -489,8 +538,8 @@ class EvidenceMixture(SeveralObjectives):
         "goal", "rule", "noise_grid", "scale_grid", "ratio_grid", "gamma", "power", "floor", "forget",
     )  # fmt: skip
 
-    settings_absent: ClassVar[Mapping[str, object]] = {"likelihood": "gaussian"}
-    settings_kept: ClassVar[tuple[str, ...]] = ("likelihood", "ratio_grid", "rule")
+    settings_absent: ClassVar[Mapping[str, object]] = {"likelihood": "gaussian", "unequal_noise": False}
+    settings_kept: ClassVar[tuple[str, ...]] = ("likelihood", "unequal_noise", "ratio_grid", "rule")
 
     def __init__(
         self,
@@ -508,6 +557,7 @@ class EvidenceMixture(SeveralObjectives):
         floor: float | None = None,
         forget: float | Sequence[float] | None = None,
         likelihood: Likelihood = "auto",
+        unequal_noise: bool = True,
         objectives: Mapping[str, Direction] | None = None,
         cost: Cost | None = None,
         budget: float | None = None,
@@ -564,7 +614,11 @@ class EvidenceMixture(SeveralObjectives):
             if grids:
                 check_multiples("noise_grid times noise_std", self.noise_grid, self.noise_std)
                 check_multiples("scale_grid times the bound", self.scale_grid, self.norm_bound)
+        if not isinstance(unequal_noise, bool):
+            raise TypeError(f"unequal_noise must be True or False, got {unequal_noise!r}")
+        self.unequal_noise = unequal_noise
         self._mixture, self._replays = self._new_mixture(), Replays(self._may_be_exact)
+        self._scatter = self._new_scatter()
         self._looked_back: LookBack | None = None
         self._success: SuccessMixture | None = None  # from the first failure on
         self._others = [self._beside(one) for one in others]
@@ -612,6 +666,8 @@ class EvidenceMixture(SeveralObjectives):
             del out["reward_range"]  # is known
         if self.likelihood == "bernoulli" or self._may_be_binary:
             out |= {"likelihood": self.likelihood}
+        if self._noise_may_differ or not self.unequal_noise:
+            out["unequal_noise"] = self.unequal_noise
         return out
 
     def check_reward(self, reward: Reward) -> Value:
@@ -643,6 +699,20 @@ class EvidenceMixture(SeveralObjectives):
         """Whether rewards may turn out to have no noise, so that replays are looked for."""
         unknown = self.ratio_grid is not None and self.stated.noise_std is None and self.forget is None
         return unknown and self.repeats and isinstance(self.domain, FiniteSet) and self.rule.needs_only_moments
+
+    @property
+    def _noise_may_differ(self) -> bool:
+        """Whether candidates, or arms with columns of their own, may have a noise of their own that matters."""
+        unknown = self.ratio_grid is not None and self.stated.noise_std is None and self.forget is None
+        if not (unknown and self.repeats and self.goal == "sum") or self.models.enumerated_on is not None:
+            return False
+        if self.is_contextual:
+            return self.models.arm_blocks is not None
+        most = int(np.diff(self.models.offsets).max()) + self.models.intercept
+        return isinstance(self.domain, FiniteSet) and _SHARED * most >= self.domain.n_candidates
+
+    def _new_scatter(self, told: Iterable[tuple[int, float]] = ()) -> Scatter | None:
+        return Scatter(told) if self._noise_may_differ and self.unequal_noise else None
 
     @property
     def _bound(self) -> float | None:
@@ -696,6 +766,8 @@ class EvidenceMixture(SeveralObjectives):
         return Decision(Explore(share, len(round_), None, play))
 
     def _learn(self, seen: Observation) -> None:
+        if self._scatter is not None and seen.index is not None:
+            self._scatter.add(seen.index, seen.reward)
         if not self._replays.hold(seen.index, seen.reward):  # the same candidate has given exactly the same before
             for candidate, reward in self._replays.release():
                 self._mixture.update(self._listed.row(candidate), reward, candidate)
@@ -837,6 +909,7 @@ class EvidenceMixture(SeveralObjectives):
         replays = Replays(False) if len(replays) and n_learned == self.n_told else replays  # once learned, so on
         same("n_observations of the mixture", n_learned, self.n_told - len(replays), "the number of rewards")
         self._replays, self._looked_back = replays, None
+        self._scatter = self._new_scatter(zip(candidates.tolist(), rewards.tolist(), strict=True))
 
     def _restored_success(self, state: State) -> SuccessMixture:
         log, out = self._log, self._new_success()

@@ -196,6 +196,11 @@ class ArmBanks:
         return np.array([bank.n_observations for bank in self.banks])
 
     @property
+    def losses(self) -> FloatArray:
+        """F_j of the rewards of every arm, (K, M)."""
+        return self._losses
+
+    @property
     def n_constants(self) -> int:
         """How many constants have had a reward: each takes a degree of freedom."""
         return int(np.count_nonzero(self.counts)) if self.intercept else 0
@@ -449,6 +454,12 @@ class ArmGrid(MergedGrid):
 
     def residuals(self) -> FloatArray:
         return self._by_cell(self._banks.residuals())
+
+    def residuals_by_arm(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """F of every arm's rewards (K,), and its number of coefficients, both averaged under weights (cells, M)."""
+        columns, shares = self._banks.columns, weights.ravel()
+        sizes = np.diff(columns.offsets) + columns.lead
+        return self._banks.losses @ shares, np.full(columns.n_arms, float(sizes @ shares))
 
     def _by_cell(self, values: FloatArray) -> FloatArray:
         return values.reshape(self._cells, self.n_models)

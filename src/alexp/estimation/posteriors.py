@@ -237,6 +237,12 @@ class PosteriorGrid(Protocol):
     def multiples(self) -> FloatArray | None:
         """Squared ridges in units of the first cell's where they are learned, (cells, M), else NaN; None if none is."""
 
+    def residuals_by_arm(self, weights: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+        """F of every arm's rewards and its number of coefficients, (K,) each, averaged under weights (cells, M).
+
+        None where arms have no coefficients of their own.
+        """
+
     def reweigh(self, score: Score, power: float) -> None:
         """Learn what is learned from the evidence, to a power, of the last reward."""
 
@@ -313,6 +319,10 @@ class FixedRidges:
     """A `PosteriorGrid` that learns nothing but coefficients of either sign."""
 
     multiples: FloatArray | None = None
+
+    def residuals_by_arm(self, weights: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+        """Arms have no coefficients of their own."""
+        return None
 
     def reweigh(self, score: Score, power: float) -> None:
         """Nothing is learned from the evidence."""

@@ -310,6 +310,10 @@ class Mixture:
         summed = weights.sum(axis=0)
         return np.asarray(summed / summed.sum())
 
+    def n_coefficients(self, weights: FloatArray) -> float:
+        """Number of columns of a model, constant included, under weights (cells, M)."""
+        return float(self.probabilities(weights) @ self._sizes) + float(self._intercept)
+
     def leader(self, weights: FloatArray) -> int:
         """Number of the most probable model."""
         return first_best(weights.sum(axis=0))

@@ -316,6 +316,10 @@ class OnePassGrid:
         for family in self._learning.values():
             family.reweigh(score, power)
 
+    def residuals_by_arm(self, weights: FloatArray) -> None:
+        """Arms have no coefficients of their own."""
+        return None
+
     def learned_kernel(self, model: int, cell: int) -> Kernel | None:
         return self._learning[model].kernel(cell) if model in self._learning else None
 
