@@ -629,7 +629,7 @@ class EvidenceMixture(SeveralObjectives):
         if self.likelihood == "bernoulli":
             out |= {"likelihood": self.likelihood}
             del out["reward_range"]  # is known
-        if self._noise_may_differ or not self.unequal_noise:
+        if self._noise_may_differ:
             out["unequal_noise"] = self.unequal_noise
         return out
 
