@@ -58,10 +58,10 @@ def play(setting: Setting, unequal: bool, seed: int) -> tuple[float, bool]:
     """Regret of a run, and whether it stays with the control."""
     warnings.simplefilter("ignore", alexp.AssumptionWarning)
     opt, rng = bandit(setting.features, seed, unequal), np.random.default_rng([seed, 44])
-    noise, round_ = (setting.noise, 1.0, 1.0), {"context": 0} if opt.is_contextual else {}
+    noise, context = (setting.noise, 1.0, 1.0), 0 if opt.is_contextual else None
 
     def observe(arm: int, reward: float) -> None:
-        opt.observe(ARMS[arm] if opt.is_contextual else arm, reward, **round_)
+        opt.observe(ARMS[arm] if opt.is_contextual else arm, reward, context=context)
 
     for _ in range({"none": 0, "unlucky": 2}.get(setting.history, 20)):
         observe(0, setting.noise * rng.standard_normal())
@@ -69,7 +69,7 @@ def play(setting: Setting, unequal: bool, seed: int) -> tuple[float, bool]:
         observe(arm, -1.0)
     draws, plays = rng.standard_normal((3, ROUNDS)), []
     for _ in range(ROUNDS):
-        trial = opt.ask(**round_)
+        trial = opt.ask(context=context)
         plays.append(trial.index)
         opt.tell(trial, MEANS[trial.index] + noise[trial.index] * draws[trial.index, plays.count(trial.index) - 1])
     controls = np.array(plays) == 0

@@ -666,7 +666,7 @@ class EvidenceMixture(SeveralObjectives):
             del out["reward_range"]  # is known
         if self.likelihood == "bernoulli" or self._may_be_binary:
             out |= {"likelihood": self.likelihood}
-        if self._noise_may_differ or not self.unequal_noise:
+        if self._noise_may_differ:
             out["unequal_noise"] = self.unequal_noise
         return out
 

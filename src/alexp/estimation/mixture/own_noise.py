@@ -177,8 +177,8 @@ class OwnNoise:
         more = self._more[which]
         if self._precisions is None:
             return variance + variance * more
-        precisions = self._precisions[which]
-        return variance + more * np.minimum(precisions * variance, self._most) ** 2 / precisions
+        precisions: FloatArray = self._precisions[which]
+        return np.asarray(variance + more * np.minimum(precisions * variance, self._most) ** 2 / precisions)
 
 
 def own_noise(

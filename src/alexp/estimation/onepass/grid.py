@@ -318,7 +318,7 @@ class OnePassGrid:
 
     def residuals_by_arm(self, weights: FloatArray) -> None:
         """Arms have no coefficients of their own."""
-        return None
+        return
 
     def learned_kernel(self, model: int, cell: int) -> Kernel | None:
         return self._learning[model].kernel(cell) if model in self._learning else None
