@@ -85,6 +85,7 @@ from alexp.problem.plates import PlateLimits, Purse, check_plate, check_unrestri
 from alexp.problem.ranges import RewardRange
 from alexp.table.arrivals import arriving
 from alexp.table.encoding import Arrivals, extended
+from alexp.table.remedies import FileError, Remedy
 from alexp.table.table import Table
 
 if TYPE_CHECKING:
@@ -1517,9 +1518,10 @@ class Algorithm(Guarded, ABC):
         """
         if table.result is not None and self._log.objectives:
             listed = ", ".join(map(repr, self._log.objectives))
-            raise ValueError(
-                f"reward={table.result!r} names one column of results, and the objectives {listed} are measured; leave "
-                f"that column out: ignore=[{table.result!r}]"
+            raise FileError(
+                f"{table.result!r} is one column of results, and the objectives {listed} are measured; leave that "
+                "column out: ",
+                Remedy("ignore", [table.result]),
             )
         found = []
         for index, reward in table.results:

@@ -280,10 +280,11 @@ def _workbook(
         has_percent = "xl/styles.xml" in names and _has_percent(data)
         filled = {title: _sheet(book[title], has_percent) for title in wanted}
         merged = dict.fromkeys(wanted, 0)
-        if any(None in row for rows in filled.values() for _, row in rows):
+        for title, rows in filled.items():
+            if _has_blanks(rows):
+                merged[title] = _fill(rows, _merged_ranges(data, title), header, path)
+        if any(map(_has_blanks, filled.values())):
             _check_formulas(data, path, filled)
-            for title in wanted:
-                merged[title] = _fill(filled[title], _merged_ranges(data, title), header, path) if filled[title] else 0
     except FileError:
         raise
     except Exception as error:  # a damaged workbook fails in many ways
@@ -300,6 +301,10 @@ def _workbook(
         raise FileError(f"{path} has no cells")
     title, rows = next(iter(filled.items()))
     return rows, f"workbook, sheet {title!r}", merged[title]
+
+
+def _has_blanks(rows: list[tuple[int, list[Cell]]]) -> bool:
+    return any(None in row for _, row in rows)
 
 
 class _Merged(NamedTuple):

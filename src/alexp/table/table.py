@@ -118,6 +118,11 @@ class Table:
     `create_study(table, name=...)` need nothing else: they take kernels that fit the columns, measure no candidate
     twice, and look for the best one (`goal="best"`).
 
+    Attributes
+    ----------
+    result : the name of the column of results, if it was stated; `results` has what is filled in there.
+    withheld : numbers of the candidates that are proposed only where `available` names them.
+
     >>> import pandas as pd
     >>> table = Table.from_frame(pd.DataFrame({"solvent": ["DMF", "DMF", "water"], "T (°C)": [60, 80, 60]}))
     >>> print(table.understood)
