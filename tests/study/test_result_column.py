@@ -68,7 +68,7 @@ def test_the_command_line_takes_results_in_one_step(lab):
     assert "Ausbeute (%)  result  57,1     3 results, taken in as measured" in said
     with load_study("s") as study:
         assert (observed(study), study.result_column) == (RESULTS, COLUMN)
-    asked = [row["Nr"] for row in csv.DictReader(io.StringIO(run("ask", "s", "-n", 26)))]
+    asked = [row["Nr"] for row in csv.DictReader(io.StringIO(run("ask", "s", "-n", 26)), delimiter=";")]
     assert set(asked).isdisjoint({"3", "8", "5", "9"})
     assert "has a number that was filled in" in run("ask", "s", code=1)
     assert "has a number that was filled in" in run("ask", "s", "--where", "Nr != '1'", code=1)
