@@ -145,7 +145,7 @@ class Table:
             self._lines, (self._measured, _) = without_column(lines, k), measurements(lines, k, self._options)
         self._columns, self._kept, self._remarks = _columns(self._lines, self._options)
         filled = (one for one in self._columns if one.is_feature and one.values is not None)
-        self.withheld = sorted({row for one in filled for row in one.blanks})  # their experiments are not fully described
+        self.withheld = sorted({row for one in filled for row in one.blanks})  # not fully described
         self._descriptions: dict[str, DescribedBy] = {}
         self._memories: dict[str, tuple[Any, str]] = {}  # old campaigns, and their columns of results
 
