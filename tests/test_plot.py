@@ -278,3 +278,11 @@ def test_trials_and_recommendations_are_shown_in_plain_numbers():
         assert "x={'solvent': " in shown
     assert "<tr><td>solvent</td><td>" in trial._repr_html_()
     assert "np." not in opt._repr_html_() + opt.stop_report()._repr_html_()
+
+
+def test_a_study_that_only_has_observations_has_no_figure_of_plates(tmp_path):
+    """Results found in a table when a study is created are observations."""
+    models, domain = alexp.ModelClass.legendre(degree=2, size=1), alexp.Interval(-1.0, 1.0, resolution=9)
+    with alexp.create_study(models, domain, name="s", storage=tmp_path / "s.db", random_state=0) as study:
+        study.observe(3, 0.5)
+        assert "plates" not in plot.pictures(study)

@@ -7,6 +7,7 @@ import alexp
 from alexp.estimation import shape
 
 N = 60
+SHAPE = "errors are bell-shaped with the same spread everywhere"
 
 
 def problem(seed=0, sizes=(2, 3), intercept=True):
@@ -37,7 +38,7 @@ def test_statements_need_nothing_but_the_shape(kind, direction):
     opt = kind(models, domain, noise="gaussian", direction=direction, repeats=False, random_state=0)
     measured(opt, rewards, 40)
     assert opt.certifies
-    assert opt.rests_on == "if one of the 2 models is true and errors are bell-shaped"
+    assert opt.rests_on == f"if one of the 2 models is true and {SHAPE}"
     assert 1 in opt.plausible_models()
     assert not opt.check_models().contradicted
     ends = bands(opt)
@@ -50,9 +51,7 @@ def test_statements_need_nothing_but_the_shape(kind, direction):
     assert abs(best - rewards[report.index]) <= report.epsilon
     more = f" by more than {report.epsilon:.3g}" if report.epsilon > 0.0 else ""
     assert str(report).startswith(f"No candidate is better than {report.x}{more}, in at least 95")
-    assert str(report).endswith(
-        "in at least 95 of 100 such runs, if one of the 2 models is true and errors are bell-shaped"
-    )
+    assert str(report).endswith(f"in at least 95 of 100 such runs, if one of the 2 models is true and {SHAPE}")
 
 
 def test_decisions_are_the_same_with_and_without():
@@ -97,7 +96,7 @@ def test_numbers_and_shape_share_delta(noise_std):
     reports = [opt.stop_report(delta) for opt, delta in told]
     assert reports[2].epsilon <= min(reports[0].epsilon, reports[1].epsilon)
     assert both.rests_on == (
-        f"if one of the 2 models is true, errors are bell-shaped, the noise is at most noise_std = {noise_std:g} and "
+        f"if one of the 2 models is true, {SHAPE}, the noise is at most noise_std = {noise_std:g} and "
         "rewards are within reward_bound = 80"
     )
 

@@ -82,7 +82,7 @@ def test_the_kernel_is_its_formula():
     odds = np.exp(0.5 * ((1.0 - 1.0 / d) * squares - freedom * np.log(d)))
     shares, parts = odds / (1.0 + odds), np.minimum(freedom, 1.0)
     own, judged = shares @ parts, parts.sum()
-    prior = (own + 0.6) / max(judged - own - 1.0, 0.2)
+    prior = (own + 1.2) / max(judged - own - 1.0, 0.2)
     chance = odds * prior / (1.0 + odds * prior)
     z = -ndtri(np.minimum(ndtr(-2.0) / chance, 0.5))
     out = np.empty(9)

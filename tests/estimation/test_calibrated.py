@@ -83,7 +83,11 @@ def test_it_is_never_called_certified_and_needs_the_shape():
     report = opt.stop_report(epsilon=1e9)
     assert not report.certified
     assert report.can_stop
-    assert report.rests_on == "if the rewards are of the kind that the models expect and errors are bell-shaped"
+    assert (
+        report.rests_on
+        == "if the rewards are of the kind that the models expect and errors are bell-shaped with the same spread "
+        "everywhere"
+    )
     assert "kernels can follow any rewards" in report.reason
     assert str(report).endswith(f"{report.rests_on}: calibrated, not certified")
     with pytest.raises(alexp.NotCertified, match="kernels"):

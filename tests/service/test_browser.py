@@ -177,7 +177,11 @@ def test_bell_shaped_errors_are_one_switch_and_the_sentence_says_what_it_rests_o
     tell(study, 6, lambda acid, heat: 40.0 + 3.0 * acid + heat + noise.standard_normal())
     sentence.get_by_text(re.compile("No candidate is better.*bell-shaped: calibrated, not certified.$")).wait_for()
     tell(study, 10, lambda acid, heat: 40.0 + 3.0 * acid + heat + noise.standard_normal())
-    sentence.get_by_text(re.compile("of 100 such runs, if the model is true and errors are bell-shaped.$")).wait_for()
+    sentence.get_by_text(
+        re.compile(
+            "of 100 such runs, if the model is true and errors are bell-shaped with the same spread everywhere.$"
+        )
+    ).wait_for()
     assert load_study("bell", storage).stop_report().certified
     assert page.get_by_text("Alarm:").count() == 0
 

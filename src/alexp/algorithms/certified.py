@@ -52,7 +52,9 @@ from alexp.problem.offers import Reference
 from alexp.problem.rows import spread
 
 _T = TypeVar("_T")
-TYPICAL = "if the rewards are of the kind that the models expect and errors are bell-shaped"
+TYPICAL = (
+    "if the rewards are of the kind that the models expect and errors are bell-shaped with the same spread everywhere"
+)
 _LOOKED_AT = 300  # candidates that are looked at for what is wrong with a model
 
 

@@ -127,10 +127,10 @@ def condition(stated: Stated, n_models: int, noise: str | None = None, known: Re
     >>> condition(Stated(0.1, 2.0, None), 15)
     'if one of the 15 models is true, the noise is at most noise_std = 0.1 and rewards are within reward_bound = 2'
     >>> condition(Stated(None, None, None), 3, "gaussian")
-    'if one of the 3 models is true and errors are bell-shaped'
+    'if one of the 3 models is true and errors are bell-shaped with the same spread everywhere'
     """
     parts, sizes = [truth(n_models)], missing(stated) is None
-    parts += [] if noise is None else ["errors are bell-shaped"]
+    parts += [] if noise is None else ["errors are bell-shaped with the same spread everywhere"]
     parts += [f"the noise is at most noise_std = {stated.noise_std:g}"] if sizes else []
     if sizes and stated.norm_bound is not None:
         parts.append(f"its norm is within norm_bound = {stated.norm_bound:g}")

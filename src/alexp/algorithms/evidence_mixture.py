@@ -204,7 +204,7 @@ class MixtureBelief:
         table = self._run._listed
 
         def expected() -> tuple[FloatArray, FloatArray]:
-            mean, variance = self._expected_by_models(table.everything.choices, NOTHING)
+            mean, variance = map(np.asarray, self._expected_by_models(table.everything.choices, NOTHING))
             places = table.position[own.numbers]
             return mean[places], variance[places]
 
@@ -290,7 +290,7 @@ class MixtureBelief:
         cell, model = divmod(draw_index(self.weights.ravel(), rng), self._run.models.n_models)
         drawn = self.mixture.draw(cell, model, rng, round.choices)
         if self._own_noise is not None:
-            drawn += self._further_std(round) * rng.standard_normal(len(round))
+            drawn = drawn + self._further_std(round) * rng.standard_normal(len(round))
         if self.success is not None:
             drawn = weighed(drawn, self.success_probabilities(round), float(drawn.min()))
         return drawn - self._run._price(round) if self._is_priced else drawn

@@ -36,7 +36,7 @@ class Rerun:
         kind, seed = type(run), run._streams.entropy
         with quietly():  # what there is to say about the problem was said when the first run began
             make = partial(kind, *(problem or (run.models, run.domain)))
-            newer = {name: getattr(run, name) for name in run.formerly}  # also where they do not matter so far
+            newer = {name: getattr(run, name) for name in run.settings_absent}  # also where they do not matter so far
             self._again = again = make(random_state=seed, **(newer | run.arguments()))
         if problem is None:
             again._candidates, again._fingerprint = run._candidates, run._fingerprint  # large, and the same

@@ -122,7 +122,9 @@ def create(
     ] = None,
     noise: Annotated[
         str | None,
-        typer.Option(help="gaussian: measurement errors are bell-shaped; certificates then need no number."),
+        typer.Option(
+            help="gaussian: errors are bell-shaped with the same spread everywhere; certificates need no number."
+        ),
     ] = None,
     algorithm: Annotated[str, typer.Option(help="Name of the algorithm.")] = "evidence-mixture",
     direction: Annotated[str, typer.Option(help="maximize or minimize.")] = "maximize",

@@ -303,6 +303,8 @@ def plates(algorithm: Algorithm) -> Part | None:
     plate = np.cumsum(asks & ~np.r_[False, asks[:-1]])[asks]  # a new one where an ask follows something else
     known = ~np.isnan(reward[trials[asks]])
     plate, values = plate[known], reward[trials[asks]][known]
+    if not values.size:  # all rewards were observed
+        return None
     best = np.maximum.accumulate(values) if algorithm.direction == "maximize" else np.minimum.accumulate(values)
     last = np.r_[plate[1:] != plate[:-1], True]
     marks = {"x": plate.tolist(), "y": numbers(values)} | _markers("model", "plate %{x}: %{y:.4g}")

@@ -14,7 +14,7 @@ degrees of freedom for the noise, whose squares sum to Q = S + n (y - m)^2, and
 
 p is the probability that a candidate has a noise of its own before its rewards are looked at. With K candidates whose
 noise can be judged (one with less than one degree of freedom counts in part), G of which have their own, the odds of p
-are (G + 0.6) to (K - G - 1), at least 0.2: of candidates that agree, one has made v what it is. p is 3/4 while one
+are (G + 1.2) to (K - G - 1), at least 0.2: of candidates that agree, one has made v what it is. p is 6/7 while one
 candidate alone says how large the noise is, and falls with every other one that agrees.
 
 Rules look about two deviations above the mean. The variance returned is the one of which two deviations leave the same
@@ -38,7 +38,7 @@ from alexp.common.arrays import FloatArray, IntArray
 from alexp.common.compiling import ieee
 from alexp.problem.candidates import Choices
 
-_OWN, _COMMON = 0.6, 0.2  # candidates with a noise of their own, and with the common one, that p begins with
+_OWN, _COMMON = 1.2, 0.2  # candidates with a noise of their own, and with the common one, that p begins with
 _FEW = 4.0  # by so much over k - 1 the variance of k means is raised, since it may have come out small
 _OUTSIDE = 0.022750131948179195  # Phi(-2)
 _MOST = 700.0  # log odds whose exponentials are finite
@@ -169,7 +169,7 @@ class OwnNoise:
             return variance
         rank = np.minimum(np.searchsorted(self._numbers, choices.indices), self._numbers.size - 1)
         some = np.flatnonzero(self._numbers[rank] == choices.indices)
-        out = variance.copy()
+        out = np.array(variance)  # of a device, in the memory of the CPU
         out[some] = self._widened(variance[some], rank[some])
         return out
 
