@@ -31,7 +31,7 @@ ROUNDS, SEEDS, FIRST = 300, 200, 70_000
 _FEW = 0.05  # share of the second half in which a locked run plays a better arm, at most
 
 
-class Comparison(NamedTuple):
+class ThreeArms(NamedTuple):
     """Noise of the control, what is known before the first ask, and features of the arms."""
 
     noise: float
@@ -54,7 +54,7 @@ def constant(context: object) -> FloatArray:
     return np.ones(1)
 
 
-def play(setting: Comparison, unequal: bool, seed: int) -> tuple[float, bool]:
+def play(setting: ThreeArms, unequal: bool, seed: int) -> tuple[float, bool]:
     """Regret of a run, and whether it stays with the control."""
     warnings.simplefilter("ignore", alexp.AssumptionWarning)
     opt, rng = bandit(setting.features, seed, unequal), np.random.default_rng([seed, 44])
@@ -81,7 +81,7 @@ def interval(k: int, n: int) -> tuple[float, float]:
     return float(beta.ppf(0.025, k, n - k + 1)) if k else 0.0, float(beta.ppf(0.975, k + 1, n - k)) if k < n else 1.0
 
 
-def row(setting: Comparison, seeds: Sequence[int], pool: ProcessPoolExecutor) -> str:
+def row(setting: ThreeArms, seeds: Sequence[int], pool: ProcessPoolExecutor) -> str:
     """A row of the table."""
     one, own = (list(pool.map(partial(play, setting, unequal), seeds, chunksize=5)) for unequal in (False, True))
     before, after = (np.array([regret for regret, _ in runs]) for runs in (one, own))
@@ -110,7 +110,7 @@ def main() -> None:
     print("|---|---|---|---|---|---|---|---|")
     with ProcessPoolExecutor(given.processes) as pool:
         for features, history, noise in product(given.features, HISTORIES, NOISES):
-            print(row(Comparison(noise, history, features), seeds, pool), flush=True)
+            print(row(ThreeArms(noise, history, features), seeds, pool), flush=True)
 
 
 if __name__ == "__main__":

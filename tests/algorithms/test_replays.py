@@ -220,7 +220,9 @@ def test_an_exact_control_does_not_make_others_known():
     once = mixture(ARMS, THREE)
     for index, reward in [(0, 0.0), (1, -0.4), (2, -0.1)]:
         once.observe(index, reward)
-    assert [opt.predict(x) for x in ("A", "B")] == [once.predict(x) for x in ("A", "B")]
+    for x in ("A", "B"):  # as much is expected of them, and less is known: their noise may be larger than the models'
+        assert opt.predict(x)[0] == once.predict(x)[0]
+        assert opt.predict(x)[1] > 2.0 * once.predict(x)[1]
     report, spread = opt.stop_report(delta=0.01), np.hypot(opt.predict("control")[1], opt.predict("B")[1])
     assert report.x == "control"
     assert report.epsilon > opt.predict("B")[0] + 2.5 * spread > 0.0

@@ -177,9 +177,11 @@ class MixtureBelief:
 
     def moments_at(self, choices: Choices, pending: Pending = NOTHING) -> tuple[FloatArray, FloatArray]:
         """Mean and variance of the reward of each choice, noise aside."""
-        mean, variance = self._expected_by_models(choices, pending)
-        if self._own_noise is not None:
-            variance = self._own_noise.widened(variance, choices)
+        if self._run._scatter is None:
+            mean, variance = self.mixture.moments(self.weights, choices, pending)
+        else:
+            mean, variance = self._expected_by_models(choices, pending)
+            variance = variance if self._own_noise is None else self._own_noise.widened(variance, choices)
         return self.replays.settle(mean, variance, self.noise_variance, choices) if self.is_exact else (mean, variance)
 
     def _expected_by_models(self, choices: Choices, pending: Pending) -> tuple[FloatArray, FloatArray]:
