@@ -72,7 +72,7 @@ def test_the_command_line_takes_results_in_one_step(lab):
     assert set(asked).isdisjoint({"3", "8", "5", "9"})
     assert "has a number that was filled in" in run("ask", "s", code=1)
     assert "has a number that was filled in" in run("ask", "s", "--where", "Nr != '1'", code=1)
-    assert "\n29;5;SPhos;" in run("ask", "s", "--available", "5")
+    assert "\n29;5;SPhos;95;;" in run("ask", "s", "--available", "5")
     assert "no candidate has the name '99'" in run("ask", "s", "--available", "99", code=1)
 
 

@@ -438,10 +438,10 @@ def _differing(described: Mapping[str, int], row: Sequence[str], expected: Mappi
 
 def _check_filled(lines: Lines, described: Mapping[str, int], results: _Results, domain: object) -> None:
     """Raise if one of the candidates' own columns, in which most are blank, has been filled in instead of a result."""
-    table = domain.candidates if isinstance(domain, FiniteSet) else {}
+    sparse = _sparse_columns(domain)
     for name, k in described.items():
         filled = [row for row, (_, cells) in enumerate(lines.rows) if cells[k] is not None]
-        if filled and name in getattr(table, "columns", ()) and _is_sparse(table[name]):
+        if filled and name in sparse:
             empty = " and ".join(repr(results.titles[place]) for place in results.places.values())
             raise FileError(
                 f"{lines.at(filled[0], k)}: the results seem to be in {name!r}, and {empty} is empty; say which column "
@@ -451,8 +451,11 @@ def _check_filled(lines: Lines, described: Mapping[str, int], results: _Results,
             )
 
 
-def _is_sparse(column: Sequence[object]) -> bool:
-    return 2 * sum(_cell(value) == "" for value in column) > len(column)
+def _sparse_columns(domain: object) -> list[str]:
+    """Columns of the candidates' table in which most cells are blank."""
+    table: Any = domain.candidates if isinstance(domain, FiniteSet) else None
+    names = table.columns if hasattr(table, "iloc") else ()
+    return [name for name in names if 2 * sum(_cell(value) == "" for value in table[name]) > len(table)]
 
 
 def _agrees(cell: str, value: object) -> bool:
@@ -490,18 +493,15 @@ def plate(
 ) -> Iterator[list[object]]:
     """Lines of a file to fill in: the trial, its candidate, and an empty column for the reward.
 
-    Columns of the candidates that are blank for all these trials are left out: one column is to be filled in. With a
-    number of `wells`, every trial has one of a plate of that size; A1 is that of trial `first`, by default of the
-    first one listed.
+    Columns that are blank for all these trials and for most candidates are left out: they wait for results, and one
+    column is to be filled in. With a number of `wells`, every trial has one of a plate of that size; A1 is that of
+    trial `first`, by default of the first one listed.
     """
     algorithm, start = study.algorithm, first if first is not None else trials[0].id if trials else 0
     check_map(study, wells, 1 + max((trial.id - start for trial in trials), default=0))
     described = [trial_columns(algorithm, trial.id) for trial in trials]
-    names = [
-        name
-        for k, name in enumerate(column_names(algorithm))
-        if k == 0 or not trials or any(_cell(own[name]) != "" for own in described)
-    ]
+    unused = [name for name in _sparse_columns(algorithm.domain) if all(_cell(own[name]) == "" for own in described)]
+    names = [name for name in column_names(algorithm) if name not in unused]
     yield ["trial", *([] if wells is None else ["well"]), *names, *result_columns(study)]
     blank = [""] * len(result_columns(study))
     for trial, own in zip(trials, described, strict=True):
