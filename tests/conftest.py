@@ -30,6 +30,7 @@ SLOW = (
     "parts/test_dask.py",  # processes of a cluster, some of which are killed
     "gpu/*",  # devices on a strict stand-in for a GPU
     "estimation/test_calibrated.py::test_reports_on_rough_tables*",
+    "golden/test_verbs.py",  # but for the few runs of FAST
     "estimation/test_screen.py",
     "estimation/test_group_lasso_extremes.py",
     "estimation/onepass/test_kernels.py",
@@ -52,6 +53,7 @@ SLOW = (
     "test_pages.py::test_a_default_that_is_changed*",
 )
 FAST = (
+    "golden/test_verbs.py::test_the_mixture_in_memory*",
     "gpu/test_devices.py",
     "experiments/test_scenarios.py",
     "experiments/test_statistics.py",

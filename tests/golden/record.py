@@ -1,5 +1,7 @@
 """Write the golden files: `python -m tests.golden.record FOLDER`, run with the version that is to be remembered.
 
+`python -m tests.golden.record --verbs FOLDER` writes the calls of `tests.golden.verbs` alone.
+
 `python -m tests.golden.record --compare FOLDER` holds the version at hand against them, bit for bit.
 `python -m tests.golden.record --again FOLDER PATTERN` writes runs again whose names match, such as "*/batches", and how
 saved states go on; the states themselves stay those of the version that saved them.
@@ -14,7 +16,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from alexp.algorithms import load
-from tests.golden import cases, studies
+from tests.golden import cases, studies, verbs
 
 SAVED_ON = ("shared", "maps-intercept")
 
@@ -36,6 +38,7 @@ def write(folder: Path) -> None:
     keep(folder, "states", states())
     studies.database(folder / "studies.db")
     keep(folder, "studies", {name: studies.continued(folder / "studies.db", name) for name in studies.GO_ON})
+    keep(folder, "verbs", verbs.everything())
 
 
 def keep(folder: Path, name: str, content) -> None:
@@ -80,10 +83,29 @@ def compare(folder: Path) -> int:
         if studies.continued(folder / "studies.db", name) != before[name]:
             differing += 1
             print(f"studies {name}: decisions differ")
+    before = read(folder, "verbs")
+    now = json.loads(json.dumps(verbs.everything()))
+    for key in sorted(before.keys() | now.keys()):
+        if found := differences(before.get(key), now.get(key), ""):
+            differing += 1
+            print(f"verbs {key}: {len(found)} differences, first at {found[0]}")
     return differing
 
 
+def differences(old, new, where: str) -> list[str]:
+    """Places where two recordings differ."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        keys = sorted(old.keys() | new.keys())
+        return [one for key in keys for one in differences(old.get(key), new.get(key), f"{where}/{key}")]
+    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        return [one for k, pair in enumerate(zip(old, new, strict=True)) for one in differences(*pair, f"{where}[{k}]")]
+    return [] if old == new else [f"{where}: {str(old)[:200]} -> {str(new)[:200]}"]
+
+
 if __name__ == "__main__":
+    if sys.argv[1] == "--verbs":
+        keep(Path(sys.argv[2]), "verbs", verbs.everything())
+        sys.exit()
     if sys.argv[1] == "--compare":
         n = compare(Path(sys.argv[2]))
         print(f"{n} runs differ")
