@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.golden import record, verbs
-from tests.golden.test_golden import same
+from tests.golden.test_golden import NUMBER, same
 
 BEFORE = record.read(Path(__file__).parent / "data", "verbs")
 FEW = ("per arm", "once", "objectives")  # problems that the fast tier plays with the mixture
@@ -24,7 +24,7 @@ def roughly(value):
         return {key: roughly(one) for key, one in value.items()}
     if isinstance(value, list):
         return [roughly(one) for one in value]
-    if not isinstance(value, str) or re.fullmatch(r"-?(0x[01]\.[0-9a-f]+p[+-]\d+|inf|nan)", value):
+    if not isinstance(value, str) or NUMBER.fullmatch(value):
         return value
     return "#" if value.startswith("#") else re.sub(r"-?\d+\.?\d*(e[+-]?\d+)?", "0", value)
 
