@@ -134,7 +134,8 @@ def dense_maps():
 def test_a_mixture_on_blocks_decides_like_one_on_dense_columns(settings, monkeypatch):
     blocks = alexp.ModelClass.per_arm(SETS, arms=ARMS, intercept=False)
     monkeypatch.setattr(type(blocks.dictionary), "joined_sets", None)  # dense maps do not know what they share
-    runs = [alexp.EvidenceMixture(one, alexp.Arms(ARMS), random_state=1, **settings) for one in (blocks, dense_maps())]
+    settings |= {"random_state": 1, "unequal_noise": False}  # dense maps do not know which rewards are of which arm
+    runs = [alexp.EvidenceMixture(one, alexp.Arms(ARMS), **settings) for one in (blocks, dense_maps())]
     grid = runs[0].belief.mixture.grid
     assert isinstance(getattr(grid, "inner", grid), ArmGrid)
     noise = np.random.default_rng(7).normal(size=200)

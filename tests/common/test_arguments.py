@@ -141,7 +141,13 @@ def test_an_algorithm_stores_every_keyword_that_it_takes():
     for name, kind in Algorithm.registry.items():
         if kind.__module__.startswith("alexp."):
             stored = {"models", "domain", *Shared.__annotations__, *kind.settings, "light", "horizon", "sparsity"}
-            stored |= {"objectives", "cost", "budget", "likelihood"}  # of EvidenceMixture, where they are given
+            stored |= {
+                "objectives",
+                "cost",
+                "budget",
+                "likelihood",
+                "unequal_noise",
+            }  # of EvidenceMixture, where they are given
             assert set(constructor(kind).parameters) <= stored, name
     with pytest.raises(TypeError, match="SmoothedCorral has no argument 'gamma'; it takes models, domain, horizon"):
         alexp.SmoothedCorral(alexp.ModelClass.legendre(3, 2), alexp.Interval(resolution=5), horizon=10, gamma=0.5)

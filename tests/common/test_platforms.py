@@ -26,10 +26,9 @@ from alexp.common.memory import exceeds_memory
 from alexp.estimation.announcing import machine_memory
 from alexp.service.app import create_app
 from alexp.service.server import _allow_files
-from alexp.study import openfile
+
 from starlette.testclient import TestClient
 
-openfile._DESCRIPTORS = "there are no such folders"
 os.chdir(tempfile.mkdtemp())
 models, domain = alexp.ModelClass.legendre(4, 2), alexp.Interval(resolution=50)
 with alexp.create_study(models, domain, name="a", storage="sqlite:///studies.db") as study:

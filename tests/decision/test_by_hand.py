@@ -153,7 +153,7 @@ def test_merged_suggestions_keep_the_spread_with_its_agent():
 class Known:
     """A belief with these means and deviations."""
 
-    n_told, is_exact = 0, False
+    n_told, is_exact, is_honest = 0, False, False
 
     def __init__(self, mean, std, noise_variance):
         self.mean, self.std, self.noise_variance = mean, std, noise_variance

@@ -75,4 +75,6 @@ def play(opt, rewards, rounds, noise=0.1, before=lambda t: None):
 
 def mixture(matrices, n, kernels="linear", **settings):
     models = alexp.ModelClass.from_matrices(matrices, kernels=kernels)
-    return alexp.EvidenceMixture(models, alexp.FiniteSet(range(n)), random_state=3, **settings)
+    return alexp.EvidenceMixture(
+        models, alexp.FiniteSet(range(n)), random_state=3, **({"unequal_noise": False} | settings)
+    )

@@ -38,7 +38,7 @@ def test_combinations_decide_as_their_list_does(settings, kernels):
     found = []
     for rows, domain in ((candidates.features(matrices), candidates), (listed, range(len(listed)))):
         models = alexp.ModelClass.from_matrices({"x": rows}, kernels=kernels)
-        opt = alexp.EvidenceMixture(models, alexp.FiniteSet(domain), random_state=5, **settings)
+        opt = alexp.EvidenceMixture(models, alexp.FiniteSet(domain), random_state=5, unequal_noise=False, **settings)
         found.append(play(opt, rewards, 30))
     assert found[0] == found[1]
 

@@ -206,7 +206,8 @@ class MixtureBelief:
         table = self._run._listed
 
         def expected() -> tuple[FloatArray, FloatArray]:
-            mean, variance = map(np.asarray, self._expected_by_models(table.everything.choices, NOTHING))
+            mean, variance = self._expected_by_models(table.everything.choices, NOTHING)
+            mean, variance = np.asarray(mean), np.asarray(variance)
             places = table.position[own.numbers]
             return mean[places], variance[places]
 
@@ -483,8 +484,8 @@ class EvidenceMixture(SeveralObjectives):
         "ucb": there 200 rewards that are all 0 or 1 choose "bernoulli", and any other reward "gaussian" for good.
     unequal_noise : whether candidates may differ in their noise, which is then not taken to be small for a candidate
         because it is small for another one. It matters for the goal "sum" where nothing is stated about the noise, to a
-        `FiniteSet` of at most ten candidates for each coefficient of a model, and to arms with columns of their own.
-        False for one noise of all, as in version 1.0.0.
+        `FiniteSet` in one memory of at most ten candidates for each coefficient of a model, and to arms with columns of
+        their own. False for one noise of all, as in version 1.0.0.
     power : weights are proportional to the evidence to this power; 1 by default, and where `repeats=False` 1/2 (1/4 for
         the goal "best"): there models are seldom true and evidence on candidates chosen by it is too sure of itself.
 
@@ -711,7 +712,8 @@ class EvidenceMixture(SeveralObjectives):
         if self.is_contextual:
             return self.models.arm_blocks is not None
         most = int(np.diff(self.models.offsets).max()) + self.models.intercept
-        return isinstance(self.domain, FiniteSet) and _SHARED * most >= self.domain.n_candidates
+        listed = isinstance(self.domain, FiniteSet) and not self.models.is_in_parts
+        return listed and _SHARED * most >= self.domain.n_candidates
 
     def _new_scatter(self, told: Iterable[tuple[int, float]] = ()) -> Scatter | None:
         return Scatter(told) if self._noise_may_differ and self.unequal_noise else None
@@ -838,6 +840,8 @@ class EvidenceMixture(SeveralObjectives):
         """Mixture mean and standard deviation of the reward at `x`, or in a contextual round; credible, not certain."""
         rows, single = self._rows_at(x, presented)
         indices = np.array([self.domain.locate(x)]) if isinstance(self.domain, FiniteSet) else None
+        if self.models.arm_blocks is not None and len(rows) == self.domain.n_candidates:  # of all arms
+            indices = np.arange(len(rows))
         mean, variance = self.belief.moments_at(Choices(indices, np.ascontiguousarray(rows.T)))
         mean, std = self.within_range(self._sign * mean), np.sqrt(variance)
         return (float(mean[0]), float(std[0])) if single else (mean, std)

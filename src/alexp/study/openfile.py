@@ -168,7 +168,7 @@ def _size(path: str) -> int:
 
 def _descriptors(wanted: list[Inode | None]) -> list[int] | None:
     """Descriptors of this process for some files; None unless there is one for each."""
-    if not wanted or None in wanted:
+    if not wanted or None in wanted or not hasattr(os, "pread"):  # not on Windows
         return None
     missing, found = set(wanted), dict[Inode | None, int]()
     number = unused = 0

@@ -1,4 +1,4 @@
-"""Noise that differs between candidates: how much less sure a mixture is of a candidate whose noise nobody knows.
+"""Noise that differs between candidates: how much less sure a mixture is of a candidate whose own noise is unknown.
 
 A mixture learns one noise variance v. Where one candidate is quiet and has most of the rewards, v is small, and two bad
 first rewards of a noisy candidate would look certain: no rule would ever return to it. What is known of a candidate's
