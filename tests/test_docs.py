@@ -142,7 +142,7 @@ def test_the_reading_path_exists_and_takes_an_afternoon():
     path = {name: int(lines) for name, lines in re.findall(r"^\| `(\S+\.py)` \| (\d+) \|", section, flags=re.M)}
     lines = {name: len((ROOT / "src/alexp" / name).read_text(encoding="utf-8").splitlines()) for name in path}
     assert len(path) > 10
-    assert sum(lines.values()) <= 8500
+    assert sum(lines.values()) <= 8800
     wrong = {name: lines[name] for name in path if abs(lines[name] - path[name]) > max(40, path[name] // 4)}
     assert wrong == {}, "lines as they are now; the page says otherwise"
 

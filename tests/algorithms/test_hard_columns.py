@@ -178,7 +178,8 @@ def test_contextual_rounds_far_from_zero(rule, offset):
 
     known, weights = actions(0.0)
     found, others = actions(offset)
-    assert np.mean(np.array(found) == known) > (0.999 if offset < 1e9 else 0.8)  # the last digits are gone
+    same = np.equal(found, known)[2:]  # the first row alone does not tell how far rows differ: all candidates tie
+    assert np.mean(same) > (0.999 if offset < 1e9 else 0.8)  # the last digits are gone
     np.testing.assert_allclose(others, weights, atol=1e-3)
 
 
