@@ -175,7 +175,9 @@ def test_bell_shaped_errors_are_one_switch_and_the_sentence_says_what_it_rests_o
     assert load_study("bell", storage).algorithm.noise == "gaussian"
     sentence = page.locator(".stopping")
     tell(study, 6, lambda acid, heat: 40.0 + 3.0 * acid + heat + noise.standard_normal())
-    sentence.get_by_text(re.compile("No candidate is better.*the same spread everywhere: calibrated, not certified.$")).wait_for()
+    sentence.get_by_text(
+        re.compile("No candidate is better.*the same spread everywhere: calibrated, not certified.$")
+    ).wait_for()
     tell(study, 10, lambda acid, heat: 40.0 + 3.0 * acid + heat + noise.standard_normal())
     sentence.get_by_text(
         re.compile(
